@@ -2,7 +2,7 @@
 
 
 class UserError(Exception):
-    """A mistake in what the user gave us (a config, a file, a graph); shown as one line, never as a traceback."""
+    """A mistake in what the user gave us (a config, a file, a graph); shown as one line."""
 
 
 class ConfigError(UserError):

@@ -1,0 +1,124 @@
+"""The command line. Nothing heavy is imported before the arguments and the config are known to be right."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphgps_pearl import __version__, config
+from graphgps_pearl.errors import UserError
+
+if TYPE_CHECKING:
+    from yacs.config import CfgNode
+
+log = logging.getLogger("graphgps_pearl")
+
+
+def train_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Arguments of ``main.py``, as GraphGPS users know them."""
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="Train a graph transformer with positional encodings, as a config file says.",
+        epilog="Results go to <out_dir>/<config>[-name_tag]/<seed>/. The same command continues an "
+        "interrupted run and reports a finished one. Keys and defaults: docs/configuration.md.",
+    )
+    parser.add_argument(
+        "--cfg", metavar="FILE", required=True, help="config file, such as configs/zinc-bpearl.yaml"
+    )
+    parser.add_argument(
+        "--repeat", metavar="N", type=_positive, default=1, help="train N seeds: seed, seed + 1, ..."
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="train finished or changed runs again, from the start"
+    )
+    parser.add_argument(
+        "--mark_done", action="store_true", help="rename the config to FILE_done when all is trained"
+    )
+    parser.add_argument("--version", action="version", version=f"graphgps_pearl {__version__}")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="KEY VALUE", help="config keys to set, such as optim.base_lr 1e-4"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 up")
+    return int(text)
+
+
+def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
+    """``python main.py --cfg FILE [--repeat N] [--mark_done] [--overwrite] [KEY VALUE ...]``."""
+    args = train_parser(prog).parse_intermixed_args(argv)
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    log.setLevel(logging.INFO)
+    try:
+        cfg = config.load(args.cfg, args.overrides)
+        _train_all(cfg, Path(args.cfg), args.repeat, args.overwrite)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return getattr(error, "code", 2)
+    if args.mark_done:
+        Path(args.cfg).rename(f"{args.cfg}_done")
+    return 0
+
+
+def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> None:
+    """Train every seed (or every split of ``run_multiple_splits``), then aggregate."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    from graphgps_pearl.registry import register
+    from graphgps_pearl.report.aggregate import aggregate_rows, describe_run, write_aggregate
+    from graphgps_pearl.report.table import text_table
+    from graphgps_pearl.training.run import run
+    from graphgps_pearl.training.run_folder import RunFolder
+
+    register()
+    out_dir = Path(cfg.out_dir)
+    folder = out_dir / (cfg_file.stem + (f"-{cfg.name_tag}" if cfg.name_tag else ""))
+    for run_id, run_cfg in run_configs(cfg, repeat):
+        result = run(run_cfg, RunFolder(folder / str(run_id)), overwrite=overwrite)
+        print(f"\n{describe_run(result)}\n")
+    summary = write_aggregate(folder)
+    if summary is not None and len(summary["seeds"]) > 1:
+        print(f"{len(summary['seeds'])} runs of {summary['config']}, mean ± standard deviation\n")
+        print(text_table(*aggregate_rows(summary)) + "\n")
+    print(f"results: {folder}\ncurves:  tensorboard --logdir {out_dir}")
+
+
+def run_configs(cfg: CfgNode, repeat: int) -> list[tuple[int, CfgNode]]:
+    """(folder name, config) of every run: one per seed, or one per split of ``run_multiple_splits``."""
+    if not cfg.run_multiple_splits:
+        return [(cfg.seed + i, _changed(cfg, seed=cfg.seed + i)) for i in range(repeat)]
+    if repeat > 1:
+        raise config.ConfigError(
+            "--repeat goes with one split; run_multiple_splits already names several runs"
+        )
+    return [(index, _changed(cfg, split_index=index)) for index in cfg.run_multiple_splits]
+
+
+def _changed(cfg: CfgNode, seed: int | None = None, split_index: int | None = None) -> CfgNode:
+    changed = cfg.clone()
+    changed.defrost()
+    if seed is not None:
+        changed.seed = seed
+    if split_index is not None:
+        changed.dataset.split_index = split_index
+    changed.freeze()
+    return changed
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """``python -m graphgps_pearl COMMAND ...``."""
+    commands = {"train": train}
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] not in commands:
+        parser = argparse.ArgumentParser(prog="python -m graphgps_pearl")
+        parser.add_argument(
+            "command", choices=commands, help="train: the same as main.py; COMMAND --help tells more"
+        )
+        parser.parse_args(words[:1])
+    return commands[words[0]](words[1:], prog=f"python -m graphgps_pearl {words[0]}")

@@ -1,0 +1,1 @@
+"""Training: the Lightning task, losses, metrics, schedules, and what a run leaves on disk."""

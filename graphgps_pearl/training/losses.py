@@ -1,0 +1,81 @@
+r"""Losses :math:`\ell(\hat y, y)` as means over the labels that exist (a NaN label is a missing one).
+
+The sum over valid labels divided by their number, so that an absent label neither pulls the
+prediction nor dilutes the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from graphgps_pearl.errors import ConfigError
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def masked(elementwise: Loss) -> Loss:
+    """Turn an elementwise loss into its mean over the labels that are not NaN."""
+
+    def loss(pred: Tensor, true: Tensor) -> Tensor:
+        valid = ~torch.isnan(true)
+        if bool(valid.all()):
+            return elementwise(pred, true).mean()
+        # Missing labels are replaced before the loss, not after: 0 * NaN in the backward pass is NaN.
+        total = (elementwise(pred, torch.where(valid, true, pred.detach())) * valid).sum()
+        return total / valid.sum().clamp(min=1)
+
+    return loss
+
+
+l1 = masked(lambda pred, true: (pred - true).abs())
+mse = masked(lambda pred, true: (pred - true).square())
+smooth_l1 = masked(lambda pred, true: F.smooth_l1_loss(pred, true, reduction="none"))
+binary_cross_entropy = masked(
+    lambda pred, true: F.binary_cross_entropy_with_logits(pred, true.clamp(0, 1), reduction="none")
+)
+
+
+def cross_entropy(pred: Tensor, true: Tensor) -> Tensor:
+    """Softmax cross entropy of logits [B, C] against class numbers [B]."""
+    return F.cross_entropy(pred, true.view(-1))
+
+
+_REGRESSION = {"l1": l1, "mse": mse, "smoothl1": smooth_l1}
+
+
+def make_loss(name: str, task_type: str) -> Loss:
+    """The loss that ``model.loss_fun`` names, for the labels that ``dataset.task_type`` has.
+
+    ``cross_entropy`` is the softmax one for exclusive classes and the sigmoid one, label by label,
+    for binary and multilabel tasks, as in GraphGym. Any other name is looked up among the losses
+    registered with GraphGym's ``register_loss``.
+    """
+    if task_type == "regression" and name in _REGRESSION:
+        return _REGRESSION[name]
+    if task_type != "regression" and name == "cross_entropy":
+        return cross_entropy if task_type == "classification" else binary_cross_entropy
+    return _registered_loss(name, task_type)
+
+
+def _registered_loss(name: str, task_type: str) -> Loss:
+    from torch_geometric.graphgym.register import loss_dict
+
+    if name not in loss_dict:
+        ours = ", ".join(_REGRESSION) if task_type == "regression" else "cross_entropy"
+        raise ConfigError(
+            f"model.loss_fun: {name!r} is no loss for dataset.task_type {task_type!r}; "
+            f"choose {ours}, or register one with GraphGym's register_loss"
+        )
+    registered = loss_dict[name]
+
+    def loss(pred: Tensor, true: Tensor) -> Tensor:
+        outcome = registered(pred, true)
+        if outcome is None:
+            raise ConfigError(f"model.loss_fun: the registered loss {name!r} does not apply to this task")
+        return outcome[0]
+
+    return loss

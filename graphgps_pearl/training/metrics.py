@@ -1,0 +1,133 @@
+"""Metrics of a whole split, computed from every prediction at once by torchmetrics.
+
+A mean of batch means depends on the batch size; ours does not: predictions and labels of the epoch
+are kept (they are small) and the metric is computed once. Missing labels (NaN) are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torchmetrics.functional as tm
+from torch import Tensor
+from torchmetrics import Metric
+from torchmetrics.utilities import dim_zero_cat
+
+from graphgps_pearl.errors import ConfigError
+
+#: Metrics by ``dataset.task_type``; the first is what ``metric_best: auto`` means.
+METRICS = {
+    "regression": ("mae", "rmse", "r2", "spearmanr"),
+    "classification": ("accuracy", "f1"),
+    "classification_binary": ("auc", "ap", "accuracy", "f1"),
+    "classification_multilabel": ("ap", "auc", "accuracy", "f1"),
+}
+
+#: For these a smaller value is the better one.
+SMALLER_IS_BETTER = frozenset({"loss", "mae", "rmse", "mse"})
+
+
+class EpochMetrics(Metric):
+    """Loss and metrics over all samples seen since the last ``reset``; sums over processes under DDP."""
+
+    full_state_update = False
+    preds: list[Tensor]
+    trues: list[Tensor]
+    loss_sum: Tensor
+    count: Tensor
+
+    def __init__(self, task_type: str) -> None:
+        super().__init__()
+        self.task_type = task_type
+        self.add_state("preds", [], dist_reduce_fx="cat")
+        self.add_state("trues", [], dist_reduce_fx="cat")
+        self.add_state("loss_sum", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("count", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
+
+    def update(self, pred: Tensor, true: Tensor, loss: Tensor) -> None:
+        """Add a batch: predictions [B, D], labels [B, D] or [B], and the batch's mean loss."""
+        self.preds.append(pred.detach().float())
+        self.trues.append(true.detach())
+        self.loss_sum += loss.detach().double() * len(true)
+        self.count += len(true)
+
+    def compute(self) -> dict[str, float]:
+        """Metric values by name, ``loss`` first; empty if nothing was seen."""
+        if int(self.count) == 0:
+            return {}
+        values = {"loss": float(self.loss_sum / self.count)}
+        values |= compute_metrics(dim_zero_cat(self.preds), dim_zero_cat(self.trues), self.task_type)
+        return values
+
+
+def compute_metrics(pred: Tensor, true: Tensor, task_type: str) -> dict[str, float]:
+    """All metrics of a task; NaN where a metric is undefined on these labels."""
+    if task_type == "regression":
+        return _regression(pred, true.view_as(pred))
+    if task_type == "classification":
+        return _multiclass(pred, true.view(-1))
+    return _binary(pred, true.view_as(pred))
+
+
+def best_metric(metric_best: str, metric_agg: str, task_type: str) -> tuple[str, bool]:
+    """The name of the metric that selects models and whether larger is better.
+
+    ``metric_agg`` is GraphGPS's argmin or argmax; with ``metric_best: auto`` the task decides both.
+    """
+    known = METRICS[task_type]
+    if metric_best == "auto":
+        return known[0], known[0] not in SMALLER_IS_BETTER
+    if metric_best not in (*known, "loss"):
+        raise ConfigError(
+            f"metric_best: {metric_best!r} is no metric of dataset.task_type {task_type!r}; "
+            f"choose auto, loss, {', '.join(known)}"
+        )
+    return metric_best, metric_agg == "argmax"
+
+
+def _regression(pred: Tensor, true: Tensor) -> dict[str, float]:
+    valid = ~torch.isnan(true)
+    if not valid.any():
+        return dict.fromkeys(METRICS["regression"], float("nan"))
+    return {
+        "mae": float(tm.mean_absolute_error(pred[valid], true[valid])),
+        "rmse": float(tm.mean_squared_error(pred[valid], true[valid], squared=False)),
+        "r2": _mean_over_labels(tm.r2_score, pred, true),
+        "spearmanr": _mean_over_labels(tm.spearman_corrcoef, pred, true),
+    }
+
+
+def _mean_over_labels(metric: Callable[[Tensor, Tensor], Tensor], pred: Tensor, true: Tensor) -> float:
+    """Mean of a per-label metric over the labels (columns) with at least two distinct values."""
+    values = []
+    for p, t in zip(pred.T, true.T, strict=True):
+        valid = ~torch.isnan(t)
+        if valid.sum() >= 2 and t[valid].min() < t[valid].max():
+            values.append(metric(p[valid], t[valid]))
+    return float(torch.stack(values).mean()) if values else float("nan")
+
+
+def _multiclass(pred: Tensor, true: Tensor) -> dict[str, float]:
+    classes = pred.size(-1)
+    return {
+        "accuracy": float(tm.classification.multiclass_accuracy(pred, true, classes, average="micro")),
+        "f1": float(tm.classification.multiclass_f1_score(pred, true, classes, average="macro")),
+    }
+
+
+def _binary(pred: Tensor, true: Tensor) -> dict[str, float]:
+    """Binary and multilabel alike: a mean over the labels that occur with both values, as OGB does."""
+    prob = torch.sigmoid(pred)
+
+    def mean(metric: Callable[[Tensor, Tensor], Tensor]) -> float:
+        return _mean_over_labels(lambda p, t: metric(p, t.long()), prob, true)
+
+    valid = ~torch.isnan(true)
+    hit = ((prob > 0.5) == (true > 0.5))[valid]
+    return {
+        "auc": mean(tm.classification.binary_auroc),
+        "ap": mean(tm.classification.binary_average_precision),
+        "accuracy": float(hit.float().mean()) if valid.any() else float("nan"),
+        "f1": mean(tm.classification.binary_f1_score),
+    }

@@ -1,0 +1,194 @@
+"""What happens when an epoch ends: its row is written, the best is kept, a checkpoint is saved.
+
+All of it in one place and one order, because the order is what makes a crash harmless: the row goes
+first, the checkpoint last, and a resumed run drops the rows its checkpoint does not know.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import resource
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch.utils.tensorboard import SummaryWriter
+
+from graphgps_pearl.training.metrics import METRICS
+from graphgps_pearl.training.run_folder import RunFolder, write_atomically
+from graphgps_pearl.training.task import GraphTask
+
+log = logging.getLogger(__name__)
+
+
+def metric_columns(task_type: str, splits: Sequence[str]) -> list[str]:
+    """The columns of ``metrics.csv``: epoch, costs, then every metric of every split."""
+    values = [f"{split}_{name}" for split in splits for name in ("loss", *METRICS[task_type])]
+    return ["epoch", "lr", "grad_norm", "seconds", "memory_mb", *values]
+
+
+def peak_memory_mb() -> float:
+    """Peak memory of this process: of the GPU if one is in use, else of the host."""
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        return torch.cuda.max_memory_allocated() / 2**20
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+class Recorder(pl.Callback):
+    """Writes the run folder and decides which epoch is best and when to stop early.
+
+    ``column`` is the selection metric, such as ``val_mae``; ``patience`` counts epochs without
+    improvement (0 never stops early). NaN is never best.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        columns: Sequence[str],
+        column: str,
+        larger_is_better: bool,
+        patience: int = 0,
+    ) -> None:
+        self.folder = folder
+        self.columns = list(columns)
+        self.column = column
+        self.larger_is_better = larger_is_better
+        self.patience = patience
+        self.best_row: dict[str, float] = {}
+        self.last_row: dict[str, float] = {}
+        self.seconds: list[float] = []
+        self._writer: SummaryWriter | None = None
+        self._started = 0.0
+
+    @property
+    def best_value(self) -> float:
+        """The best value of the selection metric so far, NaN before the first."""
+        return self.best_row.get(self.column, math.nan)
+
+    @property
+    def best_epoch(self) -> int:
+        """Its epoch, -1 before the first."""
+        return int(self.best_row.get("epoch", -1))
+
+    def improves(self, value: float) -> bool:
+        """Whether ``value`` beats the best so far."""
+        if math.isnan(value):
+            return False
+        if math.isnan(self.best_value):
+            return True
+        return value > self.best_value if self.larger_is_better else value < self.best_value
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run has to know."""
+        return {"best_row": self.best_row, "last_row": self.last_row, "seconds": self.seconds}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take up where the checkpoint was written."""
+        self.best_row = dict(state_dict["best_row"])
+        self.last_row = dict(state_dict["last_row"])
+        self.seconds = list(state_dict["seconds"])
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Open the files, without the rows and events that are about to be written again."""
+        if trainer.is_global_zero:
+            self.folder.start_metrics(self.columns, trainer.current_epoch)
+            self._writer = SummaryWriter(str(self.folder.path), purge_step=trainer.current_epoch)
+        trainer.should_stop = self._out_of_patience(trainer.current_epoch - 1)
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Start the epoch's clock."""
+        self._started = time.perf_counter()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Record, select, schedule, save: in this order."""
+        assert isinstance(pl_module, GraphTask)
+        epoch = trainer.current_epoch
+        values = pl_module.epoch_values()
+        costs = {
+            "epoch": float(epoch),
+            "lr": pl_module.lr,
+            "grad_norm": statistics.fmean(pl_module.grad_norms) if pl_module.grad_norms else math.nan,
+            "seconds": time.perf_counter() - self._started,
+            "memory_mb": peak_memory_mb(),
+        }
+        self.last_row = costs | values
+        self.seconds.append(costs["seconds"])
+        improved = self.improves(values.get(self.column, math.nan))
+        if improved:
+            self.best_row = dict(self.last_row)
+        if trainer.is_global_zero:
+            self._write(epoch)
+        if pl_module.plateau is not None and self._loss_column in values:
+            pl_module.plateau.step(values[self._loss_column])
+        trainer.should_stop = trainer.should_stop or self._out_of_patience(epoch)
+        self._save(trainer, improved)
+
+    @property
+    def _loss_column(self) -> str:
+        return f"{self.column.rsplit('_', 1)[0]}_loss"
+
+    def _out_of_patience(self, epoch: int) -> bool:
+        return bool(self.patience) and self.best_epoch >= 0 and epoch - self.best_epoch >= self.patience
+
+    def _write(self, epoch: int) -> None:
+        self.folder.append_metrics({**self.last_row, "epoch": epoch})
+        assert self._writer is not None
+        for column, value in self.last_row.items():
+            if column != "epoch":
+                split, _, name = column.rpartition("_")
+                tag = f"{split}/{name}" if column not in self.columns[:5] else f"run/{column}"
+                self._writer.add_scalar(tag, value, epoch)
+        self._writer.flush()
+
+    def _save(self, trainer: pl.Trainer, improved: bool) -> None:
+        """Save ``last.ckpt``, keep the one before as ``previous.ckpt``, copy to ``best.ckpt`` if it is."""
+        folder = self.folder
+        fresh = folder.path / ".fresh.ckpt"
+        trainer.save_checkpoint(fresh)
+        if not trainer.is_global_zero:
+            return
+        with fresh.open("rb") as file:
+            os.fsync(file.fileno())
+        if improved:
+            write_atomically(folder.best, lambda temporary: shutil.copyfile(fresh, temporary))
+        if folder.last.exists():
+            folder.last.replace(folder.previous)
+        fresh.replace(folder.last)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Close the event file."""
+        self._close()
+
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        """Close the event file, so that TensorBoard shows what there is."""
+        self._close()
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def find_checkpoint(folder: RunFolder) -> Path | None:
+    """The newest checkpoint that loads; a damaged ``last.ckpt`` falls back to the one before."""
+    for path in (folder.last, folder.previous):
+        if not path.exists():
+            continue
+        try:
+            torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except Exception as error:  # torch.load raises many kinds for a damaged file; all mean the same here
+            log.warning("%s cannot be read (%s); trying the checkpoint before it", path, type(error).__name__)
+            continue
+        return path
+    return None

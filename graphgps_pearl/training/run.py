@@ -1,0 +1,196 @@
+"""One training run, from a resolved config to its result: the only place in this room that reads ``cfg``."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import statistics
+import warnings
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.utilities.exceptions import SIGTERMException
+from torch import nn
+from torch_geometric.utils import degree
+from yacs.config import CfgNode
+
+from graphgps_pearl import config, data, encoders, networks
+from graphgps_pearl.errors import UserError
+from graphgps_pearl.training.losses import make_loss
+from graphgps_pearl.training.metrics import best_metric
+from graphgps_pearl.training.progress import Progress
+from graphgps_pearl.training.recorder import Recorder, find_checkpoint, metric_columns
+from graphgps_pearl.training.run_folder import RunFolder
+from graphgps_pearl.training.task import GraphTask, OptimSettings
+
+log = logging.getLogger(__name__)
+
+
+class BudgetError(UserError):
+    """More trainable parameters than ``train.max_params`` allows."""
+
+
+class InterruptedRunError(UserError):
+    """Ctrl-C or SIGTERM: the run can be continued; ``code`` is the conventional exit code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str, Any]:
+    """Train, or continue, or report the run in ``folder``, and return its result."""
+    folder.open(config.dump(cfg), overwrite=overwrite)
+    finished = folder.read_result()
+    if finished is not None:
+        log.info("%s is finished; --overwrite trains it again", folder.path)
+        return finished
+    torch.set_num_threads(cfg.num_threads or automatic_threads())
+    torch.manual_seed(cfg.seed)
+
+    spec = data.spec(cfg)
+    transforms = encoders.required_transforms(cfg)
+    bundle = data.load(cfg, transforms) if spec is None else None
+    if bundle is not None:
+        spec = bundle.spec
+    loss = make_loss(cfg.model.loss_fun, cfg.dataset.task_type)
+    metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, cfg.dataset.task_type)
+    network = networks.build(cfg, spec.dim_in, spec.dim_out)
+    parts = require_budget(network, cfg.train.max_params)
+    if bundle is None:
+        bundle = data.load(cfg, transforms)
+    train_split, *eval_splits = bundle.splits
+    if not cfg.gt.pna_degrees:
+        networks.set_degrees(network, degree_histogram(bundle.splits[train_split]))
+
+    task = GraphTask(network, loss, cfg.dataset.task_type, eval_splits, optim_settings(cfg), seed=cfg.seed)
+    recorder = Recorder(
+        folder,
+        metric_columns(cfg.dataset.task_type, tuple(bundle.splits)),
+        f"{spec.select_split}_{metric}",
+        larger_is_better,
+        patience=cfg.train.early_stopping,
+    )
+    shown = ["train_loss", *(f"{split}_{metric}" for split in bundle.splits)]
+    trainer = make_trainer(cfg, folder, [recorder, Progress(recorder, shown)])
+    fit(cfg, trainer, task, bundle, folder)
+    result = {
+        "config": folder.path.parent.name,
+        "seed": cfg.seed,
+        "metric": recorder.column,
+        "larger_is_better": larger_is_better,
+        "best": recorder.best_row,
+        "splits": list(bundle.splits),
+        "epochs": int(recorder.last_row["epoch"]) + 1,
+        "parameters": parts,
+        "seconds_per_epoch": statistics.median(recorder.seconds),
+        "prepare_seconds": bundle.prepare_seconds,
+        "memory_mb": recorder.last_row["memory_mb"],
+    }
+    if trainer.is_global_zero:
+        folder.write_text(folder.result, json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def fit(
+    cfg: CfgNode, trainer: pl.Trainer, task: GraphTask, bundle: data.DataBundle, folder: RunFolder
+) -> None:
+    """Train from the newest checkpoint that loads, or from the start."""
+    train, *evals = (
+        data.make_loader(graphs, cfg, shuffle=split == next(iter(bundle.splits)))
+        for split, graphs in bundle.splits.items()
+    )
+    checkpoint = find_checkpoint(folder)
+    if checkpoint is not None:
+        # Lightning makes the first iterator before it names the epoch.
+        train.set_epoch(torch.load(checkpoint, weights_only=True, mmap=True)["epoch"] + 1)
+        log.info("continuing %s from %s", folder.path, checkpoint.name)
+    with warnings.catch_warnings():
+        # Advice on worker processes; they were measured slower than none on small graphs.
+        warnings.filterwarnings("ignore", ".*does not have many workers.*")
+        try:
+            trainer.fit(task, train, evals, ckpt_path=checkpoint, weights_only=True)
+        except SIGTERMException as signal:
+            raise InterruptedRunError(f"stopped by SIGTERM; {_how_to_continue(folder)}", 143) from signal
+        except SystemExit as exit_:
+            # Lightning turns Ctrl-C into an exit with code 1.
+            raise InterruptedRunError(f"interrupted; {_how_to_continue(folder)}", 130) from exit_
+
+
+def _how_to_continue(folder: RunFolder) -> str:
+    if not folder.last.exists():
+        return f"no epoch of {folder.path} was finished, the same command starts it again"
+    return f"the same command continues {folder.path} from its last finished epoch"
+
+
+def make_trainer(cfg: CfgNode, folder: RunFolder, callbacks: list[pl.Callback]) -> pl.Trainer:
+    """Lightning's trainer with everything that writes files switched off: the recorder does that."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return pl.Trainer(
+        accelerator=cfg.accelerator,
+        devices=local if world > 1 else "auto" if cfg.devices is None else cfg.devices,
+        num_nodes=world // local,
+        max_epochs=cfg.optim.max_epoch,
+        precision=cfg.train.precision,
+        deterministic=cfg.train.deterministic or None,
+        accumulate_grad_batches=cfg.optim.batch_accumulation,
+        check_val_every_n_epoch=min(cfg.train.eval_period, cfg.optim.max_epoch),
+        callbacks=callbacks,
+        default_root_dir=folder.path,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+    )
+
+
+def require_budget(network: nn.Module, max_params: int) -> dict[str, int]:
+    """Parameters by part; above ``max_params`` (0 = no limit) the run ends here."""
+    parts = networks.count_parameters(network)
+    total = sum(parts.values())
+    if 0 < max_params < total:
+        listing = ", ".join(f"{part} {count:,}" for part, count in parts.items())
+        raise BudgetError(
+            f"train.max_params: the model has {total:,} trainable parameters, the budget is {max_params:,} "
+            f"({listing}); narrow the largest part, or raise train.max_params (0 = no limit)"
+        )
+    return parts
+
+
+def optim_settings(cfg: CfgNode) -> OptimSettings:
+    """The ``optim`` group as plain settings."""
+    o = cfg.optim
+    return OptimSettings(
+        optimizer=o.optimizer,
+        base_lr=o.base_lr,
+        weight_decay=o.weight_decay,
+        momentum=o.momentum,
+        scheduler=o.scheduler,
+        max_epoch=o.max_epoch,
+        num_warmup_epochs=o.num_warmup_epochs,
+        steps=tuple(o.steps),
+        lr_decay=o.lr_decay,
+        reduce_factor=o.reduce_factor,
+        schedule_patience=o.schedule_patience,
+        min_lr=o.min_lr,
+        clip_grad_norm_value=o.clip_grad_norm_value if o.clip_grad_norm else None,
+    )
+
+
+def degree_histogram(graphs: Any) -> torch.Tensor:
+    """How many nodes of these graphs have in-degree 0, 1, 2, ..., which PNA's scalers are relative to."""
+    counts = [torch.bincount(degree(g.edge_index[1], g.num_nodes, dtype=torch.long)) for g in graphs]
+    histogram = torch.zeros(max(map(len, counts)), dtype=torch.long)
+    for count in counts:
+        histogram[: len(count)] += count
+    return histogram
+
+
+def automatic_threads() -> int:
+    """One thread: on batches of molecules, more were measured slower (see docs/development.md)."""
+    return 1

@@ -1,0 +1,133 @@
+"""What a run leaves on disk, ``<out_dir>/<config>[-name_tag]/<seed>/``, and how it is found again.
+
+=================  ==================================================================
+``config.yaml``    the resolved config
+``versions.json``  Python and library versions
+``metrics.csv``    one row per epoch
+``last.ckpt``      to resume from; ``previous.ckpt`` is the one before
+``best.ckpt``      the epoch with the best selection metric
+``result.json``    written once, at the end: the run is finished
+``events.out.*``   TensorBoard
+=================  ==================================================================
+
+Files are written under a temporary name and renamed, so each is whole or absent.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from graphgps_pearl.errors import UserError
+
+#: Keys that may differ between a run and its continuation: they change no number.
+HARMLESS_KEYS = frozenset(
+    {"out_dir", "dataset.dir", "num_threads", "num_workers", "accelerator", "devices", "train.max_params"}
+)
+_LIBRARIES = ("torch", "torch-geometric", "lightning", "torchmetrics", "rdkit", "ogb", "numpy")
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Call ``write`` on a temporary path and rename it to ``path`` once it is on disk."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as ``{"a.b": value}``."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        flat |= flatten(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return flat
+
+
+class RunFolder:
+    """One run's folder: paths, atomic writes, and the rows of ``metrics.csv``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.yaml"
+        self.metrics = path / "metrics.csv"
+        self.last = path / "last.ckpt"
+        self.previous = path / "previous.ckpt"
+        self.best = path / "best.ckpt"
+        self.result = path / "result.json"
+
+    def open(self, config_text: str, *, overwrite: bool = False) -> None:
+        """Make the folder, or make sure that what it holds is this very run."""
+        if overwrite and self.path.exists():
+            shutil.rmtree(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        if self.config.exists() and (self.last.exists() or self.result.exists()):
+            self._require_same(config_text)
+        else:
+            self.write_text(self.config, config_text)
+        self.write_text(self.path / "versions.json", json.dumps(versions(), indent=2) + "\n")
+
+    def _require_same(self, config_text: str) -> None:
+        old = flatten(yaml.safe_load(self.config.read_text()))
+        new = flatten(yaml.safe_load(config_text))
+        for key in sorted((old.keys() | new.keys()) - HARMLESS_KEYS):
+            if old.get(key) != new.get(key):
+                raise UserError(
+                    f"{self.path} holds a run with {key} = {old.get(key)!r}, now it is {new.get(key)!r}: "
+                    "give --overwrite to replace that run, or name_tag NAME to keep both"
+                )
+
+    def write_text(self, path: Path, text: str) -> None:
+        """Write a text file whole or not at all."""
+        write_atomically(path, lambda temporary: temporary.write_text(text))
+
+    def read_result(self) -> dict[str, Any] | None:
+        """The finished run's result, or None while it is unfinished."""
+        return json.loads(self.result.read_text()) if self.result.exists() else None
+
+    def start_metrics(self, columns: Sequence[str], first_epoch: int) -> None:
+        """Begin ``metrics.csv``, or drop the rows that the resumed run is about to write again."""
+        kept = [row for row in self.read_metrics() if int(row["epoch"]) < first_epoch]
+
+        def write(temporary: Path) -> None:
+            with temporary.open("w", newline="") as file:
+                writer = csv.DictWriter(file, columns, restval="")
+                writer.writeheader()
+                writer.writerows(kept)
+
+        write_atomically(self.metrics, write)
+        self._columns = tuple(columns)
+
+    def append_metrics(self, row: Mapping[str, float]) -> None:
+        """Add an epoch's row."""
+        with self.metrics.open("a", newline="") as file:
+            csv.DictWriter(file, self._columns, restval="").writerow(row)
+
+    def read_metrics(self) -> list[dict[str, str]]:
+        """The rows so far; a last line cut short by a crash is dropped."""
+        if not self.metrics.exists():
+            return []
+        with self.metrics.open(newline="") as file:
+            reader = csv.DictReader(file)
+            return [row for row in reader if None not in row.values() and row.get("epoch", "").isdigit()]
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, this package and the libraries that decide the numbers."""
+    from graphgps_pearl import __version__
+
+    found = {"python": platform.python_version(), "graphgps_pearl": __version__}
+    return found | {name: version(name) for name in _LIBRARIES}

@@ -1,0 +1,84 @@
+r"""Learning-rate schedules, :math:`\eta_e = \eta_0 \cdot f(e)` with :math:`e` the epoch, as in GraphGPS.
+
+Every schedule but ``reduce_on_plateau`` is a pure function of the epoch, so a resumed run cannot
+drift from an uninterrupted one: there is no state to restore.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+Schedule = Callable[[int], float]
+
+
+def warmup(epoch: int, num_warmup_epochs: int) -> float:
+    """Rise linearly from (almost) zero to one."""
+    return max(1e-6, epoch / max(1, num_warmup_epochs))
+
+
+def cosine_with_warmup(epoch: int, num_warmup_epochs: int, max_epoch: int) -> float:
+    """Warm up, then fall along half a cosine to zero."""
+    if epoch < num_warmup_epochs:
+        return warmup(epoch, num_warmup_epochs)
+    progress = (epoch - num_warmup_epochs) / max(1, max_epoch - num_warmup_epochs)
+    return max(0.0, 0.5 * (1.0 + math.cos(math.pi * progress)))
+
+
+def linear_with_warmup(epoch: int, num_warmup_epochs: int, max_epoch: int) -> float:
+    """Warm up, then fall along a line to zero."""
+    if epoch < num_warmup_epochs:
+        return warmup(epoch, num_warmup_epochs)
+    return max(0.0, (max_epoch - epoch) / max(1, max_epoch - num_warmup_epochs))
+
+
+def step(epoch: int, steps: Sequence[int], lr_decay: float) -> float:
+    """Multiply by ``lr_decay`` at each of the epochs in ``steps``."""
+    return lr_decay ** sum(epoch >= s for s in steps)
+
+
+def make_schedule(
+    name: str,
+    *,
+    max_epoch: int,
+    num_warmup_epochs: int = 0,
+    steps: Sequence[int] = (),
+    lr_decay: float = 0.1,
+) -> Schedule:
+    """The factor by epoch that ``optim.scheduler`` names (one throughout for ``reduce_on_plateau``)."""
+    schedules: dict[str, Schedule] = {
+        "none": lambda epoch: 1.0,
+        "reduce_on_plateau": lambda epoch: 1.0,
+        "step": lambda epoch: step(epoch, steps, lr_decay),
+        "cos": lambda epoch: cosine_with_warmup(epoch, 0, max_epoch),
+        "cosine_with_warmup": lambda epoch: cosine_with_warmup(epoch, num_warmup_epochs, max_epoch),
+        "linear_with_warmup": lambda epoch: linear_with_warmup(epoch, num_warmup_epochs, max_epoch),
+    }
+    return schedules[name]
+
+
+def make_optimizer(
+    name: str,
+    parameters: Sequence[torch.nn.Parameter],
+    *,
+    base_lr: float,
+    weight_decay: float,
+    momentum: float = 0.9,
+) -> torch.optim.Optimizer:
+    """The optimiser that ``optim.optimizer`` names: ``adamW``, ``adam``, ``sgd`` or ``adagrad``."""
+    if name == "sgd":
+        return torch.optim.SGD(parameters, lr=base_lr, momentum=momentum, weight_decay=weight_decay)
+    kinds = {"adamW": torch.optim.AdamW, "adam": torch.optim.Adam, "adagrad": torch.optim.Adagrad}
+    return kinds[name](parameters, lr=base_lr, weight_decay=weight_decay)
+
+
+def make_plateau(
+    optimizer: torch.optim.Optimizer, *, reduce_factor: float, schedule_patience: int, min_lr: float
+) -> ReduceLROnPlateau:
+    """Reduce the rate when the validation loss has not fallen for ``schedule_patience`` epochs."""
+    return ReduceLROnPlateau(
+        optimizer, mode="min", factor=reduce_factor, patience=schedule_patience, min_lr=min_lr
+    )

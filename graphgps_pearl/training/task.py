@@ -1,0 +1,178 @@
+"""The training task: a network, its loss and metrics, and one optimiser, as a Lightning module.
+
+Plain settings in, no global config. Every training step is seeded from (seed, epoch, batch, rank),
+so what is random in it (dropout, R-PEARL's samples) is the same in a resumed run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import lightning.pytorch as pl
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch_geometric.data import Batch
+
+from graphgps_pearl.errors import UserError
+from graphgps_pearl.training.losses import Loss
+from graphgps_pearl.training.metrics import EpochMetrics
+from graphgps_pearl.training.schedules import make_optimizer, make_plateau, make_schedule
+
+
+@dataclass(frozen=True)
+class OptimSettings:
+    """Optimiser and schedule, under the names of the ``optim`` config group."""
+
+    optimizer: str = "adamW"
+    base_lr: float = 1e-3
+    weight_decay: float = 0.0
+    momentum: float = 0.9
+    scheduler: str = "none"
+    max_epoch: int = 100
+    num_warmup_epochs: int = 0
+    steps: tuple[int, ...] = ()
+    lr_decay: float = 0.1
+    reduce_factor: float = 0.1
+    schedule_patience: int = 10
+    min_lr: float = 0.0
+    clip_grad_norm_value: float | None = None
+
+
+class NonFiniteError(UserError):
+    """A loss or gradient that is not a number; training stops before it reaches the weights."""
+
+
+def step_seed(seed: int, epoch: int, batch: int, rank: int) -> int:
+    """A 63-bit seed for one training step, different for each of its arguments."""
+    state = np.random.SeedSequence([seed, epoch, batch, rank]).generate_state(1, np.uint64)
+    return int(state[0] >> np.uint64(1))
+
+
+class GraphTask(pl.LightningModule):
+    """Trains ``network`` (batch -> predictions, labels) and keeps the metrics of every split."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        loss: Loss,
+        task_type: str,
+        eval_splits: Sequence[str],
+        optim: OptimSettings,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.network = network
+        self.loss = loss
+        self.eval_splits = tuple(eval_splits)
+        self.optim = optim
+        self.seed = seed
+        self.epoch_metrics = nn.ModuleDict({s: EpochMetrics(task_type) for s in ("train", *eval_splits)})
+        self.plateau: ReduceLROnPlateau | None = None
+        self.grad_norms: list[float] = []
+        self._schedule = make_schedule(
+            optim.scheduler,
+            max_epoch=optim.max_epoch,
+            num_warmup_epochs=optim.num_warmup_epochs,
+            steps=optim.steps,
+            lr_decay=optim.lr_decay,
+        )
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Predictions and labels of a batch of graphs."""
+        return self.network(batch)
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """One optimiser; the schedule is applied in ``on_train_epoch_start``, as a function of the epoch."""
+        o = self.optim
+        parameters = [p for p in self.parameters() if p.requires_grad]
+        optimizer = make_optimizer(
+            o.optimizer, parameters, base_lr=o.base_lr, weight_decay=o.weight_decay, momentum=o.momentum
+        )
+        if o.scheduler == "reduce_on_plateau":
+            self.plateau = make_plateau(
+                optimizer,
+                reduce_factor=o.reduce_factor,
+                schedule_patience=o.schedule_patience,
+                min_lr=o.min_lr,
+            )
+        return optimizer
+
+    @property
+    def lr(self) -> float:
+        """The learning rate in force."""
+        return float(self.trainer.optimizers[0].param_groups[0]["lr"])
+
+    def on_train_epoch_start(self) -> None:
+        """Set the epoch's learning rate and start its metrics."""
+        if self.plateau is None:
+            for group in self.trainer.optimizers[0].param_groups:
+                group["lr"] = self.optim.base_lr * self._schedule(self.current_epoch)
+        self.grad_norms.clear()
+        for metrics in self.epoch_metrics.values():
+            metrics.reset()
+
+    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        """Seed the step, so that it does not depend on what ran before it in this process."""
+        torch.manual_seed(step_seed(self.seed, self.current_epoch, batch_idx, self.global_rank))
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        """Mean loss of a batch."""
+        pred, true = self.network(batch)
+        loss = self.loss(pred, true)
+        if not torch.isfinite(loss):
+            graphs = (~torch.isfinite(pred).all(dim=-1)).nonzero().flatten().tolist()
+            culprits = f"graphs {graphs[:8]} of the batch" if graphs else "the labels"
+            self._stop_at(batch_idx, f"the loss is {loss.item()} ({culprits})")
+        self.epoch_metrics["train"].update(pred, true, loss)
+        return loss
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip the norm if asked to, keep it for the record, and let no NaN through to the weights."""
+        limit = self.optim.clip_grad_norm_value
+        norm = nn.utils.clip_grad_norm_(self.parameters(), float("inf") if limit is None else limit)
+        # In float16 the loss scaler meets infinities on purpose and skips those steps itself.
+        if not torch.isfinite(norm) and self.trainer.precision != "16-mixed":
+            self._stop_at(self.trainer.fit_loop.batch_idx, f"the gradient norm is {norm.item()}")
+        self.grad_norms.append(float(norm))
+
+    def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
+        """Add a batch to the metrics of its split."""
+        pred, true = self.network(batch)
+        self.epoch_metrics[self.eval_splits[dataloader_idx]].update(pred, true, self.loss(pred, true))
+
+    def epoch_values(self) -> dict[str, float]:
+        """``<split>_<metric>`` of the epoch that just ended, for the splits that were run."""
+        return {
+            f"{split}_{name}": value
+            for split, metrics in self.epoch_metrics.items()
+            for name, value in metrics.compute().items()
+        }
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the plateau scheduler's state: it is the only schedule that has one."""
+        if self.plateau is not None:
+            checkpoint["plateau"] = self.plateau.state_dict()
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Hand the plateau scheduler its state back once it exists."""
+        self._plateau_state = checkpoint.get("plateau")
+
+    def on_train_start(self) -> None:
+        """Restore what could not be restored before the optimiser existed."""
+        if self.plateau is not None and getattr(self, "_plateau_state", None) is not None:
+            self.plateau.load_state_dict(self._plateau_state)
+
+    def _stop_at(self, batch_idx: int, what: str) -> None:
+        raise NonFiniteError(
+            f"epoch {self.current_epoch}, batch {batch_idx}: {what}; weights not updated, the last "
+            "checkpoint is whole. Lower optim.base_lr, set optim.clip_grad_norm True, or look at these graphs"
+        )

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Set up .venv, then lint, types and the fast test suite. Arguments go to pytest: ./run/test.sh -m slow
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/_environment.sh"
+
+"$PYTHON" -m ruff check .
+"$PYTHON" -m ruff format --check .
+"$PYTHON" -m mypy
+if [ $# -eq 0 ]; then
+    set -- -m "not slow" -n 2
+fi
+# One thread a process: the two pytest workers share two cores.
+OMP_NUM_THREADS=1 "$PYTHON" -m pytest "$@"

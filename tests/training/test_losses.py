@@ -1,0 +1,63 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.training.losses import make_loss
+
+
+@pytest.mark.parametrize(
+    ("name", "task_type", "reference"),
+    [
+        ("l1", "regression", F.l1_loss),
+        ("mse", "regression", F.mse_loss),
+        ("smoothl1", "regression", F.smooth_l1_loss),
+        ("cross_entropy", "classification_binary", F.binary_cross_entropy_with_logits),
+        ("cross_entropy", "classification_multilabel", F.binary_cross_entropy_with_logits),
+    ],
+)
+def test_equals_torch_on_the_labels_that_exist(name, task_type, reference):
+    torch.manual_seed(0)
+    pred = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
+    true = torch.randint(0, 2, (7, 3)).double()
+    loss = make_loss(name, task_type)
+    torch.testing.assert_close(loss(pred, true), reference(pred, true))
+
+    missing = torch.rand(7, 3) < 0.4
+    holed = true.masked_fill(missing, torch.nan)
+    value = loss(pred, holed)
+    torch.testing.assert_close(value, reference(pred[~missing], true[~missing]))
+    (grad,) = torch.autograd.grad(value, pred)
+    assert torch.isfinite(grad).all()
+    assert (grad[missing] == 0).all()
+
+
+def test_exclusive_classes():
+    pred, true = torch.randn(5, 4), torch.tensor([0, 3, 1, 2, 0])
+    loss = make_loss("cross_entropy", "classification")
+    torch.testing.assert_close(loss(pred, true), F.cross_entropy(pred, true))
+
+
+def test_no_label_at_all_is_zero_and_finite():
+    pred = torch.randn(3, 2, requires_grad=True)
+    loss = make_loss("l1", "regression")(pred, torch.full((3, 2), torch.nan))
+    loss.backward()
+    assert loss.item() == 0
+    assert (pred.grad == 0).all()
+
+
+def test_a_registered_loss_is_found():
+    from torch_geometric.graphgym import register
+
+    register.loss_dict["test_quartic"] = lambda pred, true: ((pred - true).pow(4).mean(), pred)
+    try:
+        assert make_loss("test_quartic", "regression")(torch.tensor([2.0]), torch.tensor([0.0])) == 16
+    finally:
+        del register.loss_dict["test_quartic"]
+
+
+def test_unknown_names_say_what_there_is():
+    with pytest.raises(ConfigError, match=r"model.loss_fun: 'l3'.*choose l1, mse, smoothl1"):
+        make_loss("l3", "regression")
+    with pytest.raises(ConfigError, match=r"'l1' is no loss.*choose cross_entropy"):
+        make_loss("l1", "classification_binary")

@@ -1,0 +1,88 @@
+import math
+
+import pytest
+import torch
+from scipy.stats import spearmanr
+from sklearn import metrics as sk
+
+from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.training.metrics import EpochMetrics, best_metric, compute_metrics
+
+
+@pytest.fixture
+def regression() -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    true = torch.randn(50, 3)
+    return true + 0.5 * torch.randn(50, 3), true
+
+
+def test_regression_against_scikit_learn_and_scipy(regression):
+    pred, true = regression
+    found = compute_metrics(pred, true, "regression")
+    assert found["mae"] == pytest.approx(sk.mean_absolute_error(true, pred), rel=1e-5)
+    assert found["rmse"] == pytest.approx(math.sqrt(((pred - true) ** 2).mean()), rel=1e-5)
+    assert found["r2"] == pytest.approx(sk.r2_score(true, pred), rel=1e-5)
+    rho = [spearmanr(true[:, i], pred[:, i]).statistic for i in range(3)]
+    assert found["spearmanr"] == pytest.approx(sum(rho) / 3, rel=1e-5)
+
+
+def test_missing_labels_are_left_out(regression):
+    pred, true = regression
+    holed = true.clone()
+    holed[::3, 1] = torch.nan
+    found = compute_metrics(pred, holed, "regression")
+    valid = ~holed.isnan()
+    assert found["mae"] == pytest.approx((pred - true)[valid].abs().mean().item(), rel=1e-5)
+    assert all(math.isfinite(v) for v in found.values())
+
+
+def test_binary_and_multilabel_against_scikit_learn():
+    torch.manual_seed(1)
+    true = (torch.rand(80, 4) < 0.3).float()
+    pred = torch.randn(80, 4) + true
+    found = compute_metrics(pred, true, "classification_multilabel")
+    prob = pred.sigmoid()
+    assert found["auc"] == pytest.approx(sk.roc_auc_score(true, prob, average="macro"), rel=1e-5)
+    assert found["ap"] == pytest.approx(sk.average_precision_score(true, prob, average="macro"), rel=1e-5)
+    assert found["f1"] == pytest.approx(sk.f1_score(true, prob > 0.5, average="macro"), rel=1e-5)
+    assert found["accuracy"] == pytest.approx(((prob > 0.5) == (true > 0.5)).float().mean().item())
+    assert compute_metrics(pred[:, :1], true[:, :1], "classification_binary")["auc"] == pytest.approx(
+        sk.roc_auc_score(true[:, 0], prob[:, 0]), rel=1e-5
+    )
+
+
+def test_a_label_with_one_class_only_is_left_out_as_ogb_does():
+    pred = torch.randn(20, 2)
+    true = torch.zeros(20, 2)
+    true[:7, 0] = 1
+    both = compute_metrics(pred, true, "classification_multilabel")
+    first = compute_metrics(pred[:, :1], true[:, :1], "classification_binary")
+    assert both["auc"] == first["auc"]
+    assert math.isnan(compute_metrics(pred[:, 1:], true[:, 1:], "classification_binary")["auc"])
+
+
+def test_exclusive_classes_against_scikit_learn():
+    torch.manual_seed(2)
+    pred, true = torch.randn(60, 5), torch.arange(60) % 5
+    found = compute_metrics(pred, true, "classification")
+    assert found["accuracy"] == pytest.approx(sk.accuracy_score(true, pred.argmax(-1)))
+    assert found["f1"] == pytest.approx(sk.f1_score(true, pred.argmax(-1), average="macro"), rel=1e-5)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 50])
+def test_values_do_not_depend_on_the_batch_size(regression, batch_size):
+    pred, true = regression
+    metrics = EpochMetrics("regression")
+    for p, t in zip(pred.split(batch_size), true.split(batch_size), strict=True):
+        metrics.update(p, t, (p - t).abs().mean())
+    whole = EpochMetrics("regression")
+    whole.update(pred, true, (pred - true).abs().mean())
+    assert metrics.compute() == pytest.approx(whole.compute(), rel=1e-5)
+
+
+def test_selection_metric():
+    assert best_metric("auto", "argmax", "regression") == ("mae", False)
+    assert best_metric("auto", "argmin", "classification_binary") == ("auc", True)
+    assert best_metric("mae", "argmin", "regression") == ("mae", False)
+    with pytest.raises(ConfigError, match=r"metric_best: 'ap'.*choose auto, loss, mae"):
+        best_metric("ap", "argmax", "regression")

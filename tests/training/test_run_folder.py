@@ -1,0 +1,49 @@
+import pytest
+
+from graphgps_pearl.errors import UserError
+from graphgps_pearl.training.run_folder import RunFolder, write_atomically
+
+CONFIG = "seed: 0\ngt:\n  layers: 3\nnum_workers: 0\n"
+
+
+def test_a_changed_config_is_refused_by_key_once_there_is_something_to_lose(tmp_path):
+    folder = RunFolder(tmp_path / "run" / "0")
+    folder.open(CONFIG)
+    folder.open(CONFIG.replace("3", "4"))  # nothing was trained yet: the new config simply takes its place
+    folder.last.touch()
+    folder.open(CONFIG.replace("3", "4").replace("num_workers: 0", "num_workers: 2"))
+    with pytest.raises(UserError, match=r"gt.layers = 4, now it is 5.*--overwrite.*name_tag"):
+        folder.open(CONFIG.replace("3", "5"))
+    folder.open(CONFIG.replace("3", "5"), overwrite=True)
+    assert not folder.last.exists()
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
+    target = tmp_path / "file"
+    write_atomically(target, lambda path: path.write_text("old"))
+
+    def fail(path):
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(target, fail)
+    assert target.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_resumed_metrics_drop_what_will_be_written_again(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.start_metrics(["epoch", "val_mae"], 0)
+    for epoch in range(4):
+        folder.append_metrics({"epoch": epoch, "val_mae": epoch / 10})
+    with folder.metrics.open("a") as file:
+        file.write("4")  # a crash in the middle of a line
+    assert [row["epoch"] for row in folder.read_metrics()] == ["0", "1", "2", "3"]
+    folder.start_metrics(["epoch", "val_mae"], 2)
+    folder.append_metrics({"epoch": 2, "val_mae": 0.5})
+    assert [(row["epoch"], row["val_mae"]) for row in folder.read_metrics()] == [
+        ("0", "0.0"),
+        ("1", "0.1"),
+        ("2", "0.5"),
+    ]
