@@ -1,0 +1,45 @@
+"""The layers of GPS networks: local message passing, global attention, and both in parallel.
+
+Tensors in, tensors out, plain constructor arguments. Nodes of a batch come packed, [N, F]; a
+:class:`~graphgps_pearl.layers.layout.Layout`, made once per batch, says which graph each belongs to.
+"""
+
+from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
+from graphgps_pearl.layers.gated_gcn import DistanceGate, GatedGCN
+from graphgps_pearl.layers.gps_layer import GLOBAL_MODELS, GPSLayer, MessagePassingLayer, Norm
+from graphgps_pearl.layers.layout import Layout, squared_distance
+from graphgps_pearl.layers.local import (
+    LOCAL_MODELS,
+    Convolution,
+    DistanceGINEConv,
+    LocalSettings,
+    build_local,
+    degree_histogram,
+    reads_edges,
+)
+from graphgps_pearl.layers.names import ACTIVATIONS, Activation, activation, pick, unknown
+
+__all__ = [
+    "ACTIVATIONS",
+    "GLOBAL_MODELS",
+    "LOCAL_MODELS",
+    "Activation",
+    "Convolution",
+    "DistanceGINEConv",
+    "DistanceGate",
+    "GPSLayer",
+    "GatedGCN",
+    "Layout",
+    "LinearAttention",
+    "LocalSettings",
+    "MessagePassingLayer",
+    "MultiheadAttention",
+    "Norm",
+    "activation",
+    "build_local",
+    "degree_histogram",
+    "pick",
+    "reads_edges",
+    "squared_distance",
+    "unknown",
+]

@@ -1,0 +1,140 @@
+r"""Global attention inside each graph of a batch: exact (softmax) and linear (Performer).
+
+Both take packed nodes [N, F] with their :class:`~graphgps_pearl.layers.layout.Layout` and give packed nodes
+back. The projections run on packed rows, so padding costs nothing there, and it changes no result anywhere.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn.attention.performer import PerformerAttention, generalized_kernel
+
+from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.layers.layout import Layout
+
+
+class MultiheadAttention(nn.Module):
+    r"""Softmax self-attention over the nodes of each graph.
+
+    .. math::
+        \mathrm{head}_h = \mathrm{softmax}(Q_h K_h^\top / \sqrt{F/H} + B_h) V_h, \qquad
+        \mathrm{out} = [\mathrm{head}_1, \dots, \mathrm{head}_H] W_o + b_o
+
+    Parameters, their names and their initialisation are those of :class:`torch.nn.MultiheadAttention`.
+
+    Args:
+        dim: F, the width.
+        heads: H, a divisor of F.
+        dropout: probability with which an attention weight is dropped in training.
+    """
+
+    def __init__(self, dim: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_heads(dim, heads)
+        self.dim, self.heads, self.dropout = dim, heads, dropout
+        self.in_proj_weight = nn.Parameter(torch.empty(3 * dim, dim))
+        self.in_proj_bias = nn.Parameter(torch.empty(3 * dim))
+        self.out_proj = nn.Linear(dim, dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew, as torch does: Xavier for the stacked projections, biases zero."""
+        nn.init.xavier_uniform_(self.in_proj_weight)
+        nn.init.zeros_(self.in_proj_bias)
+        self.out_proj.reset_parameters()
+        nn.init.zeros_(self.out_proj.bias)
+
+    def forward(self, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
+        """Attend.
+
+        Args:
+            x: [N, F] packed nodes.
+            layout: of the batch.
+            bias: [B, H or 1, n, n], added to the logits (query, key); entries at padding are ignored.
+        """
+        qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias).view(
+            -1, 3, self.heads, self.dim // self.heads
+        )
+        query, key, value = layout.to_dense(qkv).permute(2, 0, 3, 1, 4)  # each [B, H, n, F/H]
+        heads = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=_masked(bias, layout, query.dtype),
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+        return self.out_proj(layout.to_packed(heads.transpose(1, 2)).flatten(1))
+
+    def extra_repr(self) -> str:
+        """Shown by ``print(model)``."""
+        return f"{self.dim}, heads={self.heads}, dropout={self.dropout}"
+
+
+def _masked(bias: Tensor | None, layout: Layout, dtype: torch.dtype) -> Tensor | None:
+    """What is added to the logits (or, where there is no bias, which of them count)."""
+    mask = layout.key_mask
+    if bias is None:
+        return mask
+    # A bias that all layers share is masked for the first of them only.
+    return layout.once(
+        f"bias in {dtype}",
+        bias,
+        lambda: (bias if mask is None else bias.masked_fill(~mask, -math.inf)).to(dtype),
+    )
+
+
+class LinearAttention(PerformerAttention):
+    r"""Performer attention with the ReLU feature map, φ(z) = relu(P z) + 10⁻³ and P orthogonal, fixed:
+
+    .. math::
+        \mathrm{out}_v = \sum_u \frac{\phi(q_v)^\top \phi(k_u)}{\sum_w \phi(q_v)^\top \phi(k_w)} v_u
+
+    with u and w over the nodes of v's graph. PyG's module masks the values of padded nodes but leaves
+    their keys in the sum below the fraction line (φ > 0 even for a zero row), so its result changes with the
+    padding.
+    Here the feature maps are taken on packed rows and padded with zeros afterwards, so padding enters neither
+    sum. The width of a head, 64 whatever F, is PyG's and GraphGPS's.
+
+    Args:
+        dim: F, the width.
+        heads: H, a divisor of F.
+        dropout: probability with which an output is dropped in training.
+    """
+
+    def __init__(self, dim: int, heads: int, dropout: float = 0.0) -> None:
+        check_heads(dim, heads)
+        super().__init__(channels=dim, heads=heads, dropout=dropout)
+
+    def forward(self, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
+        """Attend among packed nodes [N, F]; there are no logits that a ``bias`` could be added to."""
+        if bias is not None:
+            raise ConfigError(
+                "gt.layer_type: Performer never forms the attention logits, so nothing can be added to them: "
+                "use Transformer, or switch the attention bias off"
+            )
+        query, key = self._features(self.q(x)), self._features(self.k(x))  # [N, H, P]
+        value = self.v(x).view(-1, self.heads, self.head_channels)
+        key_sum = key.new_zeros(layout.num_graphs, *key.shape[1:]).index_add(0, layout.index, key)
+        below = (query * key_sum[layout.index]).sum(dim=-1, keepdim=True)
+        dense_query, dense_key, dense_value = (
+            layout.to_dense(t).transpose(1, 2) for t in (query, key, value)
+        )
+        above = dense_query @ (dense_key.transpose(-2, -1) @ dense_value)  # [B, H, n, 64]
+        # Divide packed rows: at padding both sums are zero, and 0/0 would reach the gradients.
+        out = layout.to_packed(above.transpose(1, 2)) / below
+        return self.dropout(self.attn_out(out.flatten(1)))
+
+    def _features(self, rows: Tensor) -> Tensor:
+        heads = rows.view(1, -1, self.heads, self.head_channels).transpose(1, 2)
+        projection = self.fast_attn.projection_matrix
+        return generalized_kernel(heads, projection, self.kernel).squeeze(0).transpose(0, 1)
+
+
+def check_heads(dim: int, heads: int) -> None:
+    """Heads split the width evenly, or the config is wrong."""
+    if heads < 1 or dim % heads:
+        raise ConfigError(f"gt.n_heads: {heads} heads do not divide the width gt.dim_hidden = {dim}")

@@ -1,0 +1,190 @@
+r"""The GPS layer, and its message-passing half alone.
+
+`Recipe for a General, Powerful, Scalable Graph Transformer <https://arxiv.org/abs/2205.12454>`_:
+
+.. math::
+    X_L &= \mathrm{norm}(X + \mathrm{drop}(\mathrm{local}(X, E, A))), \qquad
+    X_G = \mathrm{norm}(X + \mathrm{drop}(\mathrm{attention}(X))) \\
+    X' &= \mathrm{norm}(H + \mathrm{FF}(H)), \qquad H = X_L + X_G, \qquad
+    \mathrm{FF}(H) = \mathrm{drop}(\mathrm{drop}(\mathrm{act}(H W_1 + b_1)) W_2 + b_2)
+
+Local message passing and global attention see the same input. Either may be absent. Every linear layer keeps
+the bias that GraphGPS gives it, also where a batch norm follows and makes it idle: parameter counts are
+compared with theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from torch import Tensor, nn
+from torch_geometric.nn.norm import BatchNorm, LayerNorm
+
+from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
+from graphgps_pearl.layers.layout import Layout
+from graphgps_pearl.layers.local import LocalSettings, build_local
+from graphgps_pearl.layers.names import Activation, activation, pick
+
+GLOBAL_MODELS: dict[str, Callable[[int, int, float], nn.Module] | None] = {
+    "None": None,
+    "Transformer": MultiheadAttention,
+    "Performer": LinearAttention,
+}
+
+
+class Norm(nn.Module):
+    """Normalisation of packed nodes: over the batch, over each graph, or none.
+
+    Args:
+        dim: F.
+        kind: ``batch`` (per feature, over all nodes of the batch; a single node is treated as in evaluation),
+            ``layer`` (PyG's graph-wise layer norm: over all nodes and features of each graph) or ``none``.
+    """
+
+    def __init__(self, dim: int, kind: str) -> None:
+        super().__init__()
+        self.batch = BatchNorm(dim, allow_single_element=True) if kind == "batch" else None
+        self.layer = LayerNorm(dim, mode="graph") if kind == "layer" else None
+        if kind not in ("batch", "layer", "none"):
+            raise ValueError(f"norm is batch, layer or none, not {kind!r}")
+
+    def forward(self, x: Tensor, layout: Layout) -> Tensor:
+        """[N, F] to [N, F]."""
+        if self.batch is not None:
+            return self.batch(x)
+        return x if self.layer is None else self.layer(x, layout.index, layout.num_graphs)
+
+
+class GPSLayer(nn.Module):
+    """Local message passing beside global attention, then a feed-forward block.
+
+    Args:
+        dim: F, the width.
+        local: name of the local model, see :data:`~graphgps_pearl.layers.local.LOCAL_MODELS`.
+        attention: name of the global model, see :data:`GLOBAL_MODELS`.
+        heads: attention heads.
+        act: activation.
+        dropout: after local model, attention and both feed-forward layers.
+        attn_dropout: of the attention weights.
+        norm: ``batch``, ``layer`` or ``none``.
+        edge_dim: D, the width of the edge features; None where there are none.
+        update_edges: False for the network's last layer, whose edges nobody reads.
+        equivstable_pe: weigh messages by the distance of encodings that the layout holds.
+        pna_degrees: histogram of in-degrees, for PNA.
+    """
+
+    # Which part of the parameter budget each child belongs to.
+    parts: ClassVar[dict[str, str]] = {
+        "local": "local",
+        "norm_local": "local",
+        "attention": "attention",
+        "norm_attention": "attention",
+        "feed_forward": "feed-forward",
+        "norm": "feed-forward",
+    }
+
+    def __init__(
+        self,
+        dim: int,
+        local: str,
+        attention: str,
+        heads: int = 1,
+        act: Activation = "relu",
+        dropout: float = 0.0,
+        attn_dropout: float = 0.0,
+        norm: str = "batch",
+        edge_dim: int | None = None,
+        update_edges: bool = True,
+        equivstable_pe: bool = False,
+        pna_degrees: Sequence[int] = (),
+    ) -> None:
+        super().__init__()
+        settings = LocalSettings(
+            dim=dim,
+            edge_dim=edge_dim,
+            heads=heads,
+            act=act,
+            dropout=dropout,
+            update_edges=update_edges,
+            equivstable_pe=equivstable_pe,
+            pna_degrees=pna_degrees,
+        )
+        self.local = build_local(local, settings)
+        make_attention = pick(GLOBAL_MODELS, attention, "gt.layer_type")
+        self.attention = None if make_attention is None else make_attention(dim, heads, attn_dropout)
+        if self.local is None and self.attention is None:
+            raise ConfigError(
+                "gt.layer_type: None+None leaves nothing to a layer: name a local or a global model"
+            )
+        # A norm exists only beside what it normalises: no parameter without a gradient.
+        self.norm_local = None if self.local is None else Norm(dim, norm)
+        self.norm_attention = None if self.attention is None else Norm(dim, norm)
+        self.dropout = nn.Dropout(dropout)
+        self.feed_forward = nn.Sequential(
+            nn.Linear(dim, 2 * dim),
+            activation(act),
+            nn.Dropout(dropout),
+            nn.Linear(2 * dim, dim),
+            nn.Dropout(dropout),
+        )
+        self.norm = Norm(dim, norm)
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None,
+        layout: Layout,
+        attn_bias: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """One layer.
+
+        Args:
+            x: [N, F] nodes of all graphs, packed.
+            edge_index: [2, E].
+            edge_attr: [E, D], or None for local models that do without.
+            layout: of the batch, made once for all layers.
+            attn_bias: [B, H or 1, n, n], added to the attention logits (query, key).
+        """
+        branches = []
+        if self.local is not None and self.norm_local is not None:
+            update, edge_attr = self.local(x, edge_index, edge_attr, layout)
+            branches.append(self.norm_local(x + self.dropout(update), layout))
+        if self.attention is not None and self.norm_attention is not None:
+            update = self.attention(x, layout, attn_bias)
+            branches.append(self.norm_attention(x + self.dropout(update), layout))
+        h = branches[0] if len(branches) == 1 else branches[0] + branches[1]
+        return self.norm(h + self.feed_forward(h), layout), edge_attr
+
+
+class MessagePassingLayer(nn.Module):
+    """Message passing alone: X' = [X +] drop(act(local(X))).
+
+    Args:
+        local: name of the local model, see :data:`~graphgps_pearl.layers.local.LOCAL_MODELS`.
+        settings: what it is made from.
+        key: the config key that gave the name.
+    """
+
+    parts: ClassVar[dict[str, str]] = {"local": "local", "act": "local"}
+
+    def __init__(self, local: str, settings: LocalSettings, key: str = "gnn.layer_type") -> None:
+        super().__init__()
+        self.residual = settings.residual
+        model = build_local(local, settings, key)
+        if model is None:
+            raise ConfigError(f"{key}: message passing alone needs a local model")
+        self.local = model
+        # GatedGCN has its activation behind its own norm.
+        self.act = nn.Identity() if local == "CustomGatedGCN" else activation(settings.act)
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
+    ) -> tuple[Tensor, Tensor | None]:
+        """Nodes [N, F] and edges [E, D] to the same."""
+        update, edge_attr = self.local(x, edge_index, edge_attr, layout)
+        update = self.dropout(self.act(update))
+        return x + update if self.residual else update, edge_attr

@@ -1,0 +1,238 @@
+"""Local message passing by name: PyG's convolutions and GatedGCN behind one call.
+
+Every local model is called as ``update, edge_attr = model(x, edge_index, edge_attr, layout)`` with nodes
+[N, F] and edges [E, D]; it gives the update of the nodes, before dropout and residual, and the edge features
+for the next layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric import nn as pyg_nn
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import add_self_loops, remove_self_loops
+
+from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.layers.attention import check_heads
+from graphgps_pearl.layers.gated_gcn import DistanceGate, GatedGCN
+from graphgps_pearl.layers.layout import Layout
+from graphgps_pearl.layers.names import Activation, activation, pick
+
+
+@dataclass(frozen=True)
+class LocalSettings:
+    """What a local model is made from; each kind uses what it needs.
+
+    Attributes:
+        dim: width of the nodes, in and out.
+        edge_dim: width of the edge features, None where there are none.
+        heads: of GAT.
+        act: activation inside GIN, GINE and GatedGCN.
+        dropout: of GatedGCN's edge update.
+        residual: whether GatedGCN's edges keep what they were.
+        update_edges: whether a later layer reads the edge features that GatedGCN makes.
+        equivstable_pe: whether messages are weighed by the distance of encodings (GINE and GatedGCN).
+        pna_degrees: histogram of in-degrees in the training data, empty if it comes later.
+    """
+
+    dim: int
+    edge_dim: int | None = None
+    heads: int = 1
+    act: Activation = "relu"
+    dropout: float = 0.0
+    residual: bool = True
+    update_edges: bool = True
+    equivstable_pe: bool = False
+    pna_degrees: Sequence[int] = ()
+
+
+Arguments = Callable[[Tensor, Tensor, Tensor | None, Layout], tuple[Any, ...]]
+
+
+class Convolution(nn.Module):
+    """A convolution of PyG's as a local model.
+
+    Args:
+        conv: the convolution.
+        arguments: what it wants after the nodes, from (x, edge_index, edge_attr, layout).
+    """
+
+    def __init__(self, conv: nn.Module, arguments: Arguments) -> None:
+        super().__init__()
+        self.conv = conv
+        self.arguments = arguments
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
+    ) -> tuple[Tensor, Tensor | None]:
+        """Nodes [N, F] to their update [N, F]; the edge features pass through."""
+        return self.conv(x, *self.arguments(x, edge_index, edge_attr, layout)), edge_attr
+
+
+class DistanceGINEConv(pyg_nn.GINEConv):
+    """GINE, messages weighed by distance: x_i' = MLP((1 + ε) x_i + Σ_j g(|p_i - p_j|²) relu(x_j + e_ij))."""
+
+    def __init__(self, mlp: nn.Module, gate: DistanceGate, **kwargs: Any) -> None:
+        super().__init__(mlp, **kwargs)
+        self.gate = gate
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, distance: Tensor | None) -> Tensor:
+        """Nodes [N, F], edges [E, D] and squared distances [E, 1] to nodes [N, F]."""
+        sum_ = self.propagate(
+            edge_index, x=(x, x), edge_attr=edge_attr, weight=self.gate(distance), size=None
+        )
+        return self.nn(sum_ + (1 + self.eps) * x)
+
+    def message(self, x_j: Tensor, edge_attr: Tensor, weight: Tensor) -> Tensor:
+        """The message over each edge."""
+        return super().message(x_j, edge_attr) * weight
+
+
+def _edges_only(x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout) -> tuple[Any, ...]:
+    return (edge_index,)
+
+
+def _with_features(
+    x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
+) -> tuple[Any, ...]:
+    return edge_index, edge_attr
+
+
+def _with_distances(
+    x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
+) -> tuple[Any, ...]:
+    return edge_index, edge_attr, layout.distance
+
+
+def _gcn_arguments(
+    x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
+) -> tuple[Any, ...]:
+    """Edges with self-loops and their D^-1/2 (A + I) D^-1/2 weights: the same for every layer."""
+    return layout.once(
+        f"gcn in {x.dtype}", edge_index, lambda: gcn_norm(edge_index, None, x.size(0), dtype=x.dtype)
+    )
+
+
+def _gat_arguments(
+    x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
+) -> tuple[Any, ...]:
+    """Edges with self-loops, whose features are the mean of those that come in, as PyG's GAT makes them."""
+
+    def with_loops() -> tuple[Any, ...]:
+        edges, features = remove_self_loops(edge_index, edge_attr)
+        return add_self_loops(edges, features, fill_value="mean", num_nodes=x.size(0))
+
+    return layout.once("gat", edge_index if edge_attr is None else edge_attr, with_loops)
+
+
+def _gat_arguments_plain(
+    x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
+) -> tuple[Any, ...]:
+    return (_gat_arguments(x, edge_index, None, layout)[0],)
+
+
+def _mlp(s: LocalSettings) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(s.dim, s.dim), activation(s.act), nn.Linear(s.dim, s.dim))
+
+
+def _gcn(s: LocalSettings) -> nn.Module:
+    return Convolution(pyg_nn.GCNConv(s.dim, s.dim, normalize=False), _gcn_arguments)
+
+
+def _gin(s: LocalSettings) -> nn.Module:
+    return Convolution(pyg_nn.GINConv(_mlp(s)), _edges_only)
+
+
+def _gine(s: LocalSettings) -> nn.Module:
+    edge_dim = _needs_edges(s, "GINE")
+    lift = {} if edge_dim == s.dim else {"edge_dim": edge_dim}
+    if s.equivstable_pe:
+        return Convolution(DistanceGINEConv(_mlp(s), DistanceGate(s.dim, s.act), **lift), _with_distances)
+    return Convolution(pyg_nn.GINEConv(_mlp(s), **lift), _with_features)
+
+
+def _gat(s: LocalSettings) -> nn.Module:
+    check_heads(s.dim, s.heads)
+    conv = pyg_nn.GATConv(s.dim, s.dim // s.heads, heads=s.heads, edge_dim=s.edge_dim, add_self_loops=False)
+    return Convolution(conv, _gat_arguments_plain if s.edge_dim is None else _gat_arguments)
+
+
+def _gen(s: LocalSettings) -> nn.Module:
+    conv = pyg_nn.GENConv(s.dim, s.dim, edge_dim=s.edge_dim)
+    for module in conv.modules():
+        if isinstance(module, pyg_nn.BatchNorm):
+            module.allow_single_element = True  # as everywhere else here: one row has no variance
+    return Convolution(conv, _edges_only if s.edge_dim is None else _with_features)
+
+
+def _pna(s: LocalSettings) -> nn.Module:
+    # GraphGPS's choice of aggregators and scalers. Towers and layers are PyG's defaults (one of each).
+    conv = pyg_nn.PNAConv(
+        s.dim,
+        s.dim,
+        aggregators=["mean", "max", "sum"],
+        scalers=["identity"],
+        deg=degree_histogram(s.pna_degrees or (0, 1)),
+        edge_dim=s.edge_dim,
+    )
+    return Convolution(conv, _edges_only if s.edge_dim is None else _with_features)
+
+
+def _gated_gcn(s: LocalSettings) -> nn.Module:
+    if _needs_edges(s, "CustomGatedGCN") != s.dim:
+        raise ConfigError(f"CustomGatedGCN wants edges as wide as nodes: {s.edge_dim} is not {s.dim}")
+    return GatedGCN(s.dim, s.act, s.dropout, s.residual, s.update_edges, s.equivstable_pe)
+
+
+LOCAL_MODELS: dict[str, Callable[[LocalSettings], nn.Module] | None] = {
+    "None": None,
+    "GCN": _gcn,
+    "GIN": _gin,
+    "GINE": _gine,
+    "GAT": _gat,
+    "GENConv": _gen,
+    "PNA": _pna,
+    "CustomGatedGCN": _gated_gcn,
+}
+_BLIND_TO_EDGES = ("None", "GCN", "GIN")
+_SEE_DISTANCES = ("GINE", "CustomGatedGCN")
+
+
+def build_local(name: str, settings: LocalSettings, key: str = "gt.layer_type") -> nn.Module | None:
+    """The local model of that name (None for "None"); ``key`` is the config key to blame where that fails."""
+    make = pick(LOCAL_MODELS, name, key)
+    if settings.equivstable_pe and name not in _SEE_DISTANCES:
+        raise ConfigError(
+            f"posenc_EquivStableLapPE: it acts through the local models {' and '.join(_SEE_DISTANCES)}, "
+            f"and {key} has {name}: choose one of them, or set posenc_EquivStableLapPE.enable False"
+        )
+    return None if make is None else make(settings)
+
+
+def reads_edges(name: str) -> bool:
+    """Whether the local model of that name makes use of edge features."""
+    return name not in _BLIND_TO_EDGES
+
+
+def degree_histogram(degrees: Sequence[int] | Tensor) -> Tensor:
+    """[max degree + 1] how many nodes have in-degree 0, 1, ...; at least one node."""
+    histogram = torch.as_tensor(degrees, dtype=torch.long).flatten()
+    if histogram.numel() == 0 or int(histogram.min()) < 0 or int(histogram.sum()) == 0:
+        raise ConfigError(
+            f"gt.pna_degrees: {histogram.tolist()} does not count nodes of in-degree 0, 1, 2, ..."
+        )
+    return histogram
+
+
+def _needs_edges(s: LocalSettings, name: str) -> int:
+    if s.edge_dim is None:
+        raise ConfigError(
+            f"dataset.edge_encoder: {name} reads edge features, and there are none: set it to True, with "
+            "dataset.edge_encoder_name DummyEdge for graphs whose edges carry nothing"
+        )
+    return s.edge_dim

@@ -1,0 +1,240 @@
+"""From a config to a network: the one place where networks and config meet."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+# Importing the builder fills GraphGym's registry with GraphGym's own networks, heads, poolings and layers.
+import torch_geometric.graphgym.model_builder  # noqa: F401
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.models.layer import new_layer_config
+
+from graphgps_pearl import config, encoders
+from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.layers import (
+    ACTIVATIONS,
+    GLOBAL_MODELS,
+    LOCAL_MODELS,
+    Activation,
+    GPSLayer,
+    Layout,
+    LocalSettings,
+    MessagePassingLayer,
+    pick,
+    reads_edges,
+    unknown,
+)
+from graphgps_pearl.networks.heads import GraphHead, graph_mlp, plain_mlp, san_mlp
+from graphgps_pearl.networks.network import GraphNetwork, PreLayer
+from graphgps_pearl.networks.pooling import POOLINGS, Pool
+
+log = logging.getLogger(__name__)
+
+# Layers of `custom_gnn`: GraphGym's names for our local models.
+MESSAGE_PASSING = {
+    "gcnconv": "GCN",
+    "ginconv": "GIN",
+    "gineconv": "GINE",
+    "gatconv": "GAT",
+    "genconv": "GENConv",
+    "pnaconv": "PNA",
+    "gatedgcnconv": "CustomGatedGCN",
+}
+
+
+def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
+    """The network that the config describes.
+
+    Args:
+        cfg: the config; it becomes GraphGym's active one, for parts that third parties have registered there.
+        dim_in: raw node feature columns.
+        dim_out: number of predictions per graph.
+
+    Returns:
+        A module whose ``forward(batch)`` gives (prediction, target).
+    """
+    config.activate(cfg)
+    if cfg.model.type in NETWORKS:
+        return NETWORKS[cfg.model.type](cfg, dim_in, dim_out)
+    return _registered(register.network_dict, NETWORKS, cfg.model.type, "model.type")(dim_in, dim_out)
+
+
+def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
+    local, _, attention = cfg.gt.layer_type.partition("+")
+    if not attention or "+" in attention:
+        raise ConfigError(
+            f"gt.layer_type: {cfg.gt.layer_type!r} is not LOCAL+GLOBAL, "
+            f"LOCAL one of {', '.join(LOCAL_MODELS)}, GLOBAL one of {', '.join(GLOBAL_MODELS)}"
+        )
+    pick(LOCAL_MODELS, local, "gt.layer_type")
+    pick(GLOBAL_MODELS, attention, "gt.layer_type")
+    dim = cfg.gt.dim_hidden
+    if dim != cfg.gnn.dim_inner:
+        raise ConfigError(f"gt.dim_hidden: {dim} has to equal gnn.dim_inner = {cfg.gnn.dim_inner}")
+    if cfg.gt.layer_norm and cfg.gt.batch_norm:
+        raise ConfigError("gt.layer_norm and gt.batch_norm are both True: set one of them to False")
+    encoder = _encoder(cfg, dim_in, reads_edges(local))
+    layers = [
+        GPSLayer(
+            dim,
+            local,
+            attention,
+            heads=cfg.gt.n_heads,
+            act=_activation(cfg),
+            dropout=cfg.gt.dropout,
+            attn_dropout=cfg.gt.attn_dropout,
+            norm="layer" if cfg.gt.layer_norm else "batch" if cfg.gt.batch_norm else "none",
+            edge_dim=encoder.edge_dim or None,
+            update_edges=number < cfg.gt.layers - 1,
+            equivstable_pe=cfg.posenc_EquivStableLapPE.enable,
+            pna_degrees=cfg.gt.pna_degrees,
+        )
+        for number in range(cfg.gt.layers)
+    ]
+    return _network(cfg, encoder, layers, dim_out)
+
+
+def _custom_gnn(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
+    name = cfg.gnn.layer_type
+    if cfg.gnn.stage_type not in ("stack", "skipsum"):
+        raise unknown("gnn.stage_type", cfg.gnn.stage_type, ("stack", "skipsum"))
+    residual = cfg.gnn.residual or cfg.gnn.stage_type == "skipsum"
+    local = MESSAGE_PASSING.get(name)
+    encoder = _encoder(cfg, dim_in, local is None or reads_edges(local))
+    layers: list[nn.Module] = []
+    for number in range(cfg.gnn.layers_mp):
+        if local is None:
+            layers.append(RegisteredLayer(cfg, name, residual))
+            continue
+        settings = LocalSettings(
+            dim=cfg.gnn.dim_inner,
+            edge_dim=encoder.edge_dim or None,
+            act=_activation(cfg),
+            dropout=cfg.gnn.dropout,
+            residual=residual,
+            update_edges=number < cfg.gnn.layers_mp - 1,
+            equivstable_pe=cfg.posenc_EquivStableLapPE.enable,
+            pna_degrees=cfg.gt.pna_degrees,
+        )
+        layers.append(MessagePassingLayer(local, settings))
+    return _network(cfg, encoder, layers, dim_out)
+
+
+NETWORKS: dict[str, Callable[[Any, int, int], nn.Module]] = {
+    "GPSModel": _gps_model,
+    "custom_gnn": _custom_gnn,
+}
+
+
+def _encoder(cfg: Any, dim_in: int, edges_are_read: bool) -> encoders.FeatureEncoder:
+    encoder = encoders.FeatureEncoder(cfg, dim_in)
+    if encoder.edge_encoder is not None and not edges_are_read:
+        # Its parameters would never get a gradient.
+        log.info("%s reads no edge features: the edge encoder is left out", _layer_type(cfg))
+        encoder.edge_encoder, encoder.edge_norm, encoder.edge_dim = None, None, 0
+    return encoder
+
+
+def _network(
+    cfg: Any, encoder: encoders.FeatureEncoder, layers: Sequence[nn.Module], dim_out: int
+) -> GraphNetwork:
+    width, dim = encoder.dim_in, cfg.gnn.dim_inner
+    pre_mp: list[nn.Module] = []
+    for _ in range(cfg.gnn.layers_pre_mp):
+        pre_mp.append(
+            PreLayer(
+                width,
+                dim,
+                act=_activation(cfg),
+                dropout=cfg.gnn.dropout,
+                batch_norm=cfg.gnn.batchnorm,
+                unit_rows=cfg.gnn.l2norm,
+                eps=cfg.bn.eps,
+                momentum=cfg.bn.mom,
+            )
+        )
+        width = dim
+    if width != dim:
+        raise ConfigError(
+            f"gnn.dim_inner: nodes come {width} wide into layers that are {dim} wide: "
+            "set dataset.node_encoder True, or gnn.layers_pre_mp to at least 1"
+        )
+    return GraphNetwork(
+        encoder,
+        layers,
+        build_head(cfg, dim, dim_out),
+        dim,
+        pre_mp=nn.Sequential(*pre_mp) if pre_mp else None,
+        injected_dim=encoders.injected_dim(cfg),
+        equivstable_pe=cfg.posenc_EquivStableLapPE.enable,
+    )
+
+
+def build_head(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
+    """The head ``gnn.head``; ``default`` is the one named after ``dataset.task``."""
+    name = cfg.dataset.task if cfg.gnn.head == "default" else cfg.gnn.head
+    if name not in HEADS:
+        return _registered(register.head_dict, HEADS, name, "gnn.head")(dim_in, dim_out)
+    pool = _registered(register.pooling_dict, POOLINGS, cfg.model.graph_pooling, "model.graph_pooling")
+    return GraphHead(Pool(pool), HEADS[name](cfg, dim_in, dim_out))
+
+
+HEADS: dict[str, Callable[[Any, int, int], nn.Module]] = {
+    "graph": lambda cfg, dim_in, dim_out: graph_mlp(
+        dim_in, dim_out, cfg.gnn.layers_post_mp, cfg.gnn.dim_inner
+    ),
+    "san_graph": lambda cfg, dim_in, dim_out: san_mlp(dim_in, dim_out, _activation(cfg)),
+    "mlp_graph": lambda cfg, dim_in, dim_out: plain_mlp(
+        dim_in, dim_out, cfg.gnn.layers_post_mp, _activation(cfg), cfg.gnn.dropout
+    ),
+}
+
+
+class RegisteredLayer(nn.Module):
+    """A layer from GraphGym's registry, which takes and gives a batch, as one of ours.
+
+    Args:
+        cfg: the config.
+        name: in the registry.
+        residual: whether the layer's result is added to its input.
+    """
+
+    def __init__(self, cfg: Any, name: str, residual: bool) -> None:
+        super().__init__()
+        make = _registered(register.layer_dict, MESSAGE_PASSING, name, "gnn.layer_type")
+        dim = cfg.gnn.dim_inner
+        self.layer = make(new_layer_config(dim, dim, 1, has_act=True, has_bias=True, cfg=cfg))
+        self.act = _registered(register.act_dict, ACTIVATIONS, cfg.gnn.act, "gnn.act")()
+        self.dropout = nn.Dropout(cfg.gnn.dropout)
+        self.residual = residual
+        self.parts = {"layer": "local", "act": "local"}
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
+    ) -> tuple[Tensor, Tensor | None]:
+        """Nodes [N, F] and edges [E, D] to the same."""
+        batch = Batch(batch=layout.index, x=x, edge_index=edge_index, edge_attr=edge_attr)
+        batch = self.layer(batch)
+        update = self.dropout(self.act(batch.x))
+        return x + update if self.residual else update, batch.edge_attr
+
+
+def _registered(registry: Mapping[str, Any], ours: Mapping[str, Any], name: str, key: str) -> Any:
+    """Ours of that name, else GraphGym's, else an error that names both."""
+    if name in ours:
+        return ours[name]
+    if name in registry:
+        return registry[name]
+    raise unknown(key, name, {*ours, *registry})
+
+
+def _activation(cfg: Any) -> Activation:
+    return _registered(register.act_dict, ACTIVATIONS, cfg.gnn.act, "gnn.act")
+
+
+def _layer_type(cfg: Any) -> str:
+    return str(cfg.gt.layer_type if cfg.model.type == "GPSModel" else cfg.gnn.layer_type)

@@ -1,0 +1,133 @@
+"""The skeleton that all networks here share: encoder, layers, head."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.nn.norm import BatchNorm
+
+from graphgps_pearl.errors import DataError
+from graphgps_pearl.layers import Activation, Layout, activation, squared_distance
+
+
+class PreLayer(nn.Module):
+    """A layer before message passing, GraphGym's: act(drop(norm(W x))), scaled to unit length if asked.
+
+    Args:
+        dim_in: width before.
+        dim_out: width after.
+        act: activation.
+        dropout: probability.
+        batch_norm: whether to normalise; if so, W has no bias.
+        unit_rows: whether every row is divided by its length.
+        eps: of the batch norm.
+        momentum: of the batch norm.
+    """
+
+    def __init__(
+        self,
+        dim_in: int,
+        dim_out: int,
+        act: Activation = "relu",
+        dropout: float = 0.0,
+        batch_norm: bool = True,
+        unit_rows: bool = False,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.linear = nn.Linear(dim_in, dim_out, bias=not batch_norm)
+        self.norm = (
+            BatchNorm(dim_out, eps, momentum, allow_single_element=True) if batch_norm else nn.Identity()
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.act = activation(act)
+        self.unit_rows = unit_rows
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, dim_in] to [N, dim_out]."""
+        x = self.act(self.dropout(self.norm(self.linear(x))))
+        return F.normalize(x, p=2.0, dim=1) if self.unit_rows else x
+
+
+class GraphNetwork(nn.Module):
+    """Encode, pass through the layers, predict.
+
+    With ``injected_dim`` D > 0 every layer l first adds the encoding anew: X ← X + P W_l, where P [N, D] is
+    ``batch.pe_every_layer``.
+
+    Args:
+        encoder: batch to batch; afterwards ``x`` is [N, F] and ``edge_attr`` [E, D_e].
+        layers: each called as ``x, edge_attr = layer(x, edge_index, edge_attr, layout)``; where the encoder
+            has put ``batch.attn_bias`` [B, heads, n, n] they get it as ``attn_bias``.
+        head: batch to (prediction, target).
+        dim: F.
+        pre_mp: layers between encoder and message passing, [N, *] to [N, F].
+        injected_dim: D.
+        equivstable_pe: whether the layers weigh messages by the distance of ``batch.pe_EquivStableLapPE``.
+    """
+
+    # Which part of the parameter budget each child belongs to.
+    parts: ClassVar[dict[str, str]] = {"encoder": "encoder", "injections": "encoder", "post_mp": "head"}
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        layers: Iterable[nn.Module],
+        head: nn.Module,
+        dim: int,
+        pre_mp: nn.Module | None = None,
+        injected_dim: int = 0,
+        equivstable_pe: bool = False,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pre_mp = pre_mp
+        self.layers = nn.ModuleList(layers)
+        self.injections = nn.ModuleList(
+            nn.Linear(injected_dim, dim, bias=False) for _ in self.layers if injected_dim > 0
+        )
+        self.post_mp = head
+        self.equivstable_pe = equivstable_pe
+
+    def forward(self, batch: Any) -> tuple[Tensor, Tensor | None]:
+        """A batch of graphs (or one graph) to (prediction, target); the batch itself stays as it was."""
+        batch = self.encoder(_own_copy(batch))
+        x, edge_index = batch.x, batch.edge_index
+        if self.pre_mp is not None:
+            x = self.pre_mp(x)
+        distance = None
+        if self.equivstable_pe:
+            distance = squared_distance(_required(batch, "pe_EquivStableLapPE"), edge_index)
+        layout = Layout.of(batch.batch, batch.num_graphs, distance)
+        injected = _required(batch, "pe_every_layer") if len(self.injections) else None
+        bias = {"attn_bias": batch.attn_bias} if "attn_bias" in batch else {}
+        edge_attr = batch.edge_attr
+        for number, layer in enumerate(self.layers):
+            if injected is not None:
+                x = x + self.injections[number](injected)
+            x, edge_attr = layer(x, edge_index, edge_attr, layout, **bias)
+        batch.x, batch.edge_attr = x, edge_attr
+        return self.post_mp(batch)
+
+
+def _own_copy(batch: Any) -> Any:
+    """A shallow copy, as a batch: encoders and heads write into it, and the caller's stays usable."""
+    if batch.batch is None:
+        batch = Batch.from_data_list([batch])
+    batch = copy.copy(batch)
+    if batch.batch.dtype != torch.long:
+        batch.batch = batch.batch.long()
+    return batch
+
+
+def _required(batch: Any, name: str) -> Tensor:
+    if name not in batch:
+        raise DataError(f"the network wants batch.{name}, and the encoder has not put it there")
+    return batch[name]
