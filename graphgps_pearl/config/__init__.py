@@ -1,0 +1,28 @@
+"""The config: GraphGPS's schema, strictly read, without torch.
+
+A config file holds deltas from the defaults (:func:`defaults`), which are upstream GraphGPS's, so a GraphGPS
+file means the same here. :data:`SCHEMA` has every key with its type, range and help, and
+``docs/configuration.md`` is made from it. Nothing here imports torch or PyG but the body of :func:`activate`.
+"""
+
+from graphgps_pearl.config.graphgym import activate
+from graphgps_pearl.config.key import Key
+from graphgps_pearl.config.loading import dump, load, override, parse, unused
+from graphgps_pearl.config.resolving import encodings
+from graphgps_pearl.config.schema import SCHEMA, add_group, defaults
+from graphgps_pearl.config.times import kernel_times
+
+__all__ = [
+    "SCHEMA",
+    "Key",
+    "activate",
+    "add_group",
+    "defaults",
+    "dump",
+    "encodings",
+    "kernel_times",
+    "load",
+    "override",
+    "parse",
+    "unused",
+]

@@ -1,0 +1,108 @@
+"""Which data, how it is split and featurised, and which encoders read it."""
+
+from __future__ import annotations
+
+from graphgps_pearl.config.key import Key
+
+
+def _composition(name: str) -> str | None:
+    parts = name.split("+")
+    if not all(parts) or len(set(parts)) < len(parts) or name != "".join(name.split()):
+        return "expected encoder names joined by +, each once and without spaces, such as Atom+BPEARL"
+    return None
+
+
+def _ratios(ratios: list[float]) -> str | None:
+    return None if sum(ratios) <= 1 + 1e-6 else "expected parts of the whole that sum to at most 1"
+
+
+KEYS = {
+    "format": Key(
+        "PyG", "Kind of dataset, spelled as GraphGPS does (PyG-ZINC, OGB, ...), or embedded, or csv."
+    ),
+    "name": Key("none", "Name of the dataset within its format, such as subset or peptides-structural."),
+    "dir": Key("./datasets", "Folder where downloaded and prepared data is kept."),
+    "source": Key(
+        "auto",
+        "Where the raw data comes from; auto = path if one is given, else what is there, else a download.",
+        choices=("auto", "download", "path", "embedded"),
+    ),
+    "path": Key("", "File or folder of raw data that you supply."),
+    "subset": Key(0, "Use the first n graphs of each split only; 0 = all.", min=0),
+    "check_totals": Key(
+        True, "Compare the dataset's totals with the published ones; turn off for parts of a dataset."
+    ),
+    "skip_bad_rows": Key(False, "Skip and list rows that cannot be used instead of stopping at them."),
+    "features": Key(
+        "ogb",
+        "Atom and bond features made from SMILES: OGB's, or AttentiveFP's 39 + 10.",
+        choices=("ogb", "attentivefp"),
+    ),
+    "smiles_column": Key("smiles", "csv: column with the SMILES."),
+    "target_columns": Key([], "csv: columns with the targets; empty = every other column.", type=list[str]),
+    "split_column": Key("", "csv: column that names each row's split; empty = use dataset.split_mode."),
+    "task": Key("node", "What is predicted for.", choices=("node", "edge", "graph", "link_pred")),
+    "task_type": Key(
+        "classification",
+        "Kind of target.",
+        choices=(
+            "classification",
+            "classification_binary",
+            "classification_multi",
+            "classification_multilabel",
+            "regression",
+        ),
+    ),
+    "split_mode": Key("standard", "How the data is split: standard, random, scaffold, size, or cv-..."),
+    "split": Key(
+        [0.8, 0.1, 0.1],
+        "Parts for training, validation and test when the split is made here.",
+        type=list[float],
+        above=0,
+        below=1,
+        length=(2, 3),
+        check=_ratios,
+    ),
+    "split_index": Key(0, "Which of several splits or folds to use.", min=0),
+    "split_dir": Key("./splits", "Folder for the folds of cross-validation.", used=False),
+    "select_split": Key(
+        "", "Split that chooses the best epoch; empty = the dataset's own choice (val, ood_val)."
+    ),
+    "node_encoder": Key(False, "Encode the node features."),
+    "node_encoder_name": Key(
+        "Atom", "A data encoder and any number of encodings, such as Atom+BPEARL.", check=_composition
+    ),
+    "node_encoder_num_types": Key(0, "Number of node types for TypeDictNode.", min=0),
+    "node_encoder_bn": Key(True, "Batch norm after the node encoder."),
+    "edge_encoder": Key(False, "Encode the edge features."),
+    "edge_encoder_name": Key("Bond", "Edge encoder, such as Bond or TypeDictEdge.", check=_composition),
+    "edge_encoder_num_types": Key(0, "Number of edge types for TypeDictEdge.", min=0),
+    "edge_encoder_bn": Key(True, "Batch norm after the edge encoder."),
+    "transductive": Key(True, "For node tasks of GraphGym; graph tasks are inductive whatever it says."),
+    "shuffle_split": Key(True, "Shuffle before GraphGym's random split.", used=False),
+    "encoder": Key(True, "GraphGym's general feature encoder.", used=False),
+    "encoder_name": Key("db", "Name of GraphGym's general feature encoder.", used=False),
+    "encoder_bn": Key(True, "Batch norm after GraphGym's general feature encoder.", used=False),
+    "encoder_dim": Key(128, "Width of GraphGym's encoded features.", min=1, used=False),
+    "edge_dim": Key(128, "Width of the edge features; the data decides it.", min=1, used=False),
+    "edge_train_mode": Key("all", "Edge tasks: all or disjoint.", choices=("all", "disjoint"), used=False),
+    "edge_message_ratio": Key(
+        0.8, "Edge tasks: part of the edges that carry messages.", min=0, max=1, used=False
+    ),
+    "edge_negative_sampling_ratio": Key(
+        1.0, "Edge tasks: negative samples per positive one.", min=0, used=False
+    ),
+    "resample_disjoint": Key(False, "Edge tasks: draw the disjoint edges anew.", used=False),
+    "resample_negative": Key(False, "Edge tasks: draw the negative edges anew.", used=False),
+    "transform": Key("none", "GraphGym's dataset transform.", used=False),
+    "cache_save": Key(False, "Save GraphGym's split dataset.", used=False),
+    "cache_load": Key(False, "Load GraphGym's split dataset.", used=False),
+    "remove_feature": Key(False, "Drop the node features.", used=False),
+    "tu_simple": Key(True, "Simplify TU datasets for synthetic tasks.", used=False),
+    "to_undirected": Key(False, "Make the graphs undirected.", used=False),
+    "location": Key("local", "Where GraphGym finds the dataset.", choices=("local", "snowflake"), used=False),
+    "label_table": Key("none", "Table of the labels.", used=False),
+    "label_column": Key("none", "Column of the labels.", used=False),
+    "slic_compactness": Key(10, "Version of the superpixel datasets.", min=0, used=False),
+    "infer_link_label": Key("None", "Upstream's link inference.", used=False),
+}

@@ -1,0 +1,191 @@
+"""Config files and command-line words to a checked, frozen config, and back to text.
+
+Every mistake is one :class:`ConfigError` of one line that names the file and line, the key, its value, what
+is allowed, and the nearest key where the key is unknown.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yacs.config import CfgNode
+
+from graphgps_pearl.config.key import BadValueError, Scalar, as_written
+from graphgps_pearl.config.nearest import nearest
+from graphgps_pearl.config.resolving import resolve
+from graphgps_pearl.config.rules import check
+from graphgps_pearl.config.schema import SCHEMA, defaults, get, put, sections
+from graphgps_pearl.config.yaml_tree import MAX_BYTES, parse_yaml
+from graphgps_pearl.errors import ConfigError
+
+log = logging.getLogger(__name__)
+COMMAND_LINE = "command line"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key as somebody set it; of the layers 0 (defaults), 1 (file) and 2 (command line) the last wins."""
+
+    key: str
+    raw: object
+    where: str
+    layer: int
+
+
+def load(path: str | Path, overrides: Iterable[object] = ()) -> CfgNode:
+    """Load a YAML file of deltas from the defaults, then ``KEY VALUE`` words over it; checked and frozen.
+
+    Args:
+        path: the file.
+        overrides: keys and values in turn, as on the command line: ``["gt.layers", "4", "seed", 1]``.
+    """
+    return parse(_read(Path(path)), overrides, name=str(path))
+
+
+def parse(text: str, overrides: Iterable[object] = (), name: str = "config") -> CfgNode:
+    """:func:`load` for text; ``name`` stands for the file in messages."""
+    tree = parse_yaml(text, name)
+    if not isinstance(tree, dict):
+        problem = "is empty" if tree == Scalar("") else "is not a config"
+        raise ConfigError(
+            f"{name}: {problem}; expected keys and values such as 'model:' over '  type: GPSModel'"
+        )
+    return _finish(defaults(), [*_flatten(tree, name), *_pairs(overrides)], {}, name)
+
+
+def override(cfg: CfgNode, overrides: Iterable[object]) -> CfgNode:
+    """A copy of a config with ``KEY VALUE`` words over it; checked and frozen."""
+    copy = cfg.clone()
+    copy.defrost()
+    return _finish(copy, list(_pairs(overrides)), dict.fromkeys(SCHEMA, 1), COMMAND_LINE)
+
+
+def dump(cfg: CfgNode) -> str:
+    """The whole config as YAML; loading it gives an equal config."""
+    return yaml.dump(_plain(cfg), Dumper=_Dumper, sort_keys=False, width=10_000)
+
+
+def unused(cfg: CfgNode) -> list[str]:
+    """Keys that differ from their defaults and that graphgps_pearl does not use."""
+    return [key for key, entry in SCHEMA.items() if not entry.used and get(cfg, key) != entry.default]
+
+
+def _finish(cfg: CfgNode, settings: list[Setting], layers: dict[str, int], name: str) -> CfgNode:
+    for setting in settings:
+        try:
+            put(cfg, setting.key, SCHEMA[setting.key].read(setting.raw))
+        except BadValueError as error:
+            raise ConfigError(f"{setting.where}: {setting.key} = {_shown(setting.raw)}: {error}") from None
+        layers[setting.key] = setting.layer
+    resolve(cfg, layers, name)
+    check(cfg, name)
+    ignored = [key for key in unused(cfg) if any(setting.key == key for setting in settings)]
+    if ignored:
+        log.warning("%s: accepted, but not used here: %s", name, ", ".join(ignored))
+    cfg.freeze()
+    return cfg
+
+
+def _flatten(tree: dict[str, Any], name: str, prefix: str = "") -> Iterator[Setting]:
+    for word, entry in tree.items():
+        key, where = f"{prefix}{word}", f"{name}:{entry.line}"
+        if key in SCHEMA:
+            if "." in word:
+                raise ConfigError(
+                    f"{where}: {_shown(word)}: write a key inside its group, not with a dot in its name"
+                )
+            yield Setting(key, entry.value, where, layer=1)
+        elif key in sections():
+            if isinstance(entry.value, dict):
+                yield from _flatten(entry.value, name, f"{key}.")
+            elif entry.value != Scalar(""):
+                raise _not_a_key(key, entry.value, where)
+        else:
+            raise _not_a_key(key, entry.value, where)
+
+
+def _pairs(overrides: Iterable[object]) -> Iterator[Setting]:
+    words = list(overrides)
+    if len(words) % 2:
+        raise ConfigError(
+            f"{COMMAND_LINE}: {_shown(words[-1])}: expected pairs KEY VALUE, such as optim.base_lr 0.001"
+        )
+    for word, value in zip(words[::2], words[1::2], strict=True):
+        key = str(word)
+        if key not in SCHEMA:
+            raise _not_a_key(key, value, COMMAND_LINE)
+        # Text is taken as it stands; everything else may be written as in a file.
+        as_in_file = isinstance(value, str) and SCHEMA[key].type is not str
+        raw = parse_yaml(str(value), f"{COMMAND_LINE}: {key}") if as_in_file else value
+        yield Setting(key, raw, COMMAND_LINE, layer=2)
+
+
+def _not_a_key(key: str, raw: object, where: str) -> ConfigError:
+    if key in sections():
+        keys = ", ".join(name for name in SCHEMA if name.startswith(f"{key}."))
+        return ConfigError(f"{where}: {key} = {_shown(raw)}: is a group, not a key; it has {keys}")
+    return ConfigError(f"{where}: {_clip(key)} = {_shown(raw)}: unknown key; {nearest(key)}")
+
+
+def _shown(raw: object) -> str:
+    raw = as_written(raw)
+    if isinstance(raw, Scalar):
+        return _clip(raw.text) if raw.text else "''"
+    if isinstance(raw, list):
+        return _clip(
+            "[" + ", ".join(_shown(item) for item in raw[:20]) + (", ...]" if len(raw) > 20 else "]")
+        )
+    return "{...}" if isinstance(raw, dict) else _clip(str(raw))
+
+
+def _clip(text: str, most: int = 60) -> str:
+    text = text if text.isprintable() else repr(text)[1:-1]
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file{_near_file(path)}") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{_clip(str(path))}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
+
+
+def _near_file(path: Path) -> str:
+    try:
+        beside = [other.name for other in path.parent.iterdir() if other.suffix in (".yaml", ".yml")]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, beside, n=1)
+    return f"; did you mean {path.parent / near[0]}?" if near else ""
+
+
+def _plain(node: CfgNode) -> dict[str, Any]:
+    return {key: _plain(value) if isinstance(value, CfgNode) else value for key, value in node.items()}
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists on one line, everything else as YAML's safe subset has it."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write equal values out: aliases are refused on loading."""
+        return True
+
+
+_Dumper.add_representer(
+    list, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
+)
