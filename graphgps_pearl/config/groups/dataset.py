@@ -28,7 +28,7 @@ KEYS = {
         choices=("auto", "download", "path", "embedded"),
     ),
     "path": Key("", "File or folder of raw data that you supply."),
-    "subset": Key(0, "Use the first n graphs of each split only; 0 = all.", min=0),
+    "subset": Key(0, "Use about n graphs, the same share of every split; 0 = all.", min=0),
     "check_totals": Key(
         True, "Compare the dataset's totals with the published ones; turn off for parts of a dataset."
     ),
@@ -77,6 +77,7 @@ KEYS = {
     "edge_encoder": Key(False, "Encode the edge features."),
     "edge_encoder_name": Key("Bond", "Edge encoder, such as Bond or TypeDictEdge.", check=_composition),
     "edge_encoder_num_types": Key(0, "Number of edge types for TypeDictEdge.", min=0),
+    "edge_encoder_dim_in": Key(0, "Columns of the edge features for LinearEdge.", min=0),
     "edge_encoder_bn": Key(True, "Batch norm after the edge encoder."),
     "transductive": Key(True, "For node tasks of GraphGym; graph tasks are inductive whatever it says."),
     "shuffle_split": Key(True, "Shuffle before GraphGym's random split.", used=False),

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from graphgps_pearl.config.groups.posenc_parts import eigen, network, placed
 
-KEYS = {**placed(), **network(("DeepSet", "Transformer")), **eigen()}
+KEYS = {**placed(), **network(("DeepSet", "Transformer")), **eigen(fewest=0)}

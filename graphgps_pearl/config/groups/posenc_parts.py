@@ -51,7 +51,7 @@ def eigen(fewest: int = 1) -> dict[str, Key]:
         "eigen.eigvec_norm": Key(
             "L2",
             "Normalisation of the eigenvectors.",
-            choices=("L1", "L2", "abs-max", "wavelength", "wavelength-asin"),
+            choices=("L1", "L2", "abs-max", "wavelength", "wavelength-asin", "wavelength-soft"),
         ),
         "eigen.max_freqs": Key(
             10, "Number of eigenvectors." if fewest else "Number of eigenvectors; 0 = all.", min=fewest

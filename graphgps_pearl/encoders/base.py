@@ -1,0 +1,106 @@
+"""The GraphGym side of a positional encoding, written once.
+
+An encoder of the registry is ``Encoder(dim_emb, expand_x=True)`` with ``forward(batch) -> batch``. It reads
+its config group ``posenc_<name>`` when it is built and hands tensors to a pure module afterwards. Its
+``dim_pe`` columns enter the network in one of two ways (``posenc_<name>.inject``):
+
+* ``input``: ``batch.x = cat(h, pe)`` with ``h = linear_x(x)`` of width ``dim_emb - dim_pe`` if ``expand_x``,
+  else x;
+* ``every_layer``: ``batch.x = h`` with all ``dim_emb`` columns, and the network adds a projection of
+  ``batch.pe_every_layer`` before each of its layers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.transforms import BaseTransform
+
+from graphgps_pearl.errors import ConfigError, DataError
+
+
+class WidthError(ConfigError, ValueError):
+    """The encodings want more columns than the network has (in GraphGym's contract, a ``ValueError``)."""
+
+
+class PosEncEncoder(nn.Module):
+    """Base of the encodings: subclasses name themselves, build the pure module and feed it.
+
+    Args:
+        dim_emb: Width of ``batch.x`` afterwards.
+        expand_x: Whether to map the incoming ``batch.x`` linearly to the columns that the encoding leaves
+            free.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
+        super().__init__()
+        settings = cfg[f"posenc_{self.name}"]
+        free = dim_emb - self.columns(settings)
+        if free < 0:
+            raise WidthError(
+                f"posenc_{self.name}.dim_pe is {settings.dim_pe}, more than the {dim_emb} columns there are"
+            )
+        self.injected = self.injected_columns(settings) > 0
+        self.stored = self.injected or getattr(settings, "pass_as_var", False)
+        self.expand_x = expand_x
+        self.linear_x = nn.Linear(cfg.share.dim_in, free) if expand_x and free else None
+        self.encoding = self.build(settings, dim_emb)
+
+    @classmethod
+    def build(cls, settings: Any, dim_emb: int) -> nn.Module:
+        """The pure module that the config group describes."""
+        raise NotImplementedError
+
+    def encode(self, batch: Batch) -> Tensor:
+        """The encoding [N, dim_pe] of a batch: its tensors through ``self.encoding``."""
+        raise NotImplementedError
+
+    @classmethod
+    def transforms(cls, settings: Any) -> list[BaseTransform]:
+        """What has to be precomputed for every graph."""
+        return []
+
+    @classmethod
+    def columns(cls, settings: Any) -> int:
+        """How many columns of ``batch.x`` the encoding takes."""
+        return 0 if cls.injected_columns(settings) else settings.dim_pe
+
+    @classmethod
+    def injected_columns(cls, settings: Any) -> int:
+        """How many columns it adds to ``batch.pe_every_layer``."""
+        return settings.dim_pe if getattr(settings, "inject", "input") == "every_layer" else 0
+
+    def forward(self, batch: Batch) -> Batch:
+        """Set ``batch.x`` and, if asked for, ``batch.pe_<name>``."""
+        pe = self.encode(batch)
+        parts = [] if self.injected else [pe]
+        if not self.expand_x:
+            parts.insert(0, batch.x)
+        elif self.linear_x is not None:
+            parts.insert(0, self.linear_x(batch.x.to(self.linear_x.weight.dtype)))
+        batch.x = torch.cat(parts, dim=1)
+        if self.stored:
+            batch[f"pe_{self.name}"] = pe
+        return batch
+
+    def precomputed(self, batch: Batch, attribute: str) -> Tensor:
+        """A tensor that one of :meth:`transforms` has stored."""
+        if attribute not in batch:
+            raise DataError(
+                f"{self.name} needs the precomputed '{attribute}': "
+                "prepare the data with graphgps_pearl.encoders.required_transforms(cfg)"
+            )
+        return batch[attribute].to(next(self.encoding.parameters()).dtype)
+
+
+def graph_of_nodes(batch: Batch) -> tuple[Tensor, int]:
+    """Graph number of every node [N] and the number of graphs, for a batch or for a single graph."""
+    if getattr(batch, "batch", None) is None:
+        return batch.edge_index.new_zeros(batch.num_nodes), 1
+    return batch.batch, batch.num_graphs

@@ -1,0 +1,86 @@
+"""From raw graphs to what networks read: node encoders, then the edge encoder, each with optional norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch_geometric.data import Batch
+from torch_geometric.graphgym.config import cfg as active_cfg
+from torch_geometric.nn.norm import BatchNorm
+from torch_geometric.transforms import BaseTransform
+
+from graphgps_pearl import config
+from graphgps_pearl.encoders.compose import ComposedNodeEncoder, Part, find_edge_encoder, required_by, resolve
+
+
+def _parts(cfg: Any) -> list[Part]:
+    return resolve(cfg.dataset.node_encoder_name, cfg) if cfg.dataset.node_encoder else []
+
+
+def required_transforms(cfg: Any) -> list[BaseTransform]:
+    """What the encodings of ``dataset.node_encoder_name`` want precomputed, each transform once.
+
+    The text of a transform carries all its settings, so it can key a cache of prepared data.
+    """
+    return required_by(_parts(cfg))
+
+
+def injected_dim(cfg: Any) -> int:
+    """Width of ``batch.pe_every_layer``: the encodings with ``inject: every_layer`` together."""
+    return sum(part.injected for part in _parts(cfg))
+
+
+class FeatureEncoder(nn.Module):
+    """Encodes ``batch.x`` [N, dim_in] and ``batch.edge_attr``; sets ``batch.pe_every_layer`` if something is
+    injected.
+
+    Args:
+        cfg: The config; it becomes GraphGym's active one, which registered encoders read when they are built.
+        dim_in: Number of raw node feature columns.
+
+    Attributes:
+        dim_in: Width of ``batch.x`` afterwards.
+        edge_dim: Width of ``batch.edge_attr`` afterwards, 0 without an edge encoder.
+    """
+
+    def __init__(self, cfg: Any, dim_in: int) -> None:
+        super().__init__()
+        if cfg is not active_cfg:
+            config.activate(cfg)
+        active_cfg.share["dim_in"] = dim_in
+        self.dim_in, self.edge_dim = dim_in, 0
+        self.injected = [part.name for part in _parts(cfg) if part.injected]
+        self.node_encoder: nn.Module | None = None
+        self.edge_encoder: nn.Module | None = None
+        self.node_norm: nn.Module | None = None
+        self.edge_norm: nn.Module | None = None
+        if cfg.dataset.node_encoder:
+            self.dim_in = cfg.gnn.dim_inner
+            self.node_encoder = ComposedNodeEncoder(cfg.dataset.node_encoder_name, self.dim_in)
+            if cfg.dataset.node_encoder_bn:
+                self.node_norm = BatchNorm(
+                    self.dim_in, eps=cfg.bn.eps, momentum=cfg.bn.mom, allow_single_element=True
+                )
+        if cfg.dataset.edge_encoder:
+            self.edge_dim = min(128, cfg.gnn.dim_inner) if "PNA" in cfg.gt.layer_type else cfg.gnn.dim_inner
+            self.edge_encoder = find_edge_encoder(cfg.dataset.edge_encoder_name)(self.edge_dim)
+            if cfg.dataset.edge_encoder_bn:
+                self.edge_norm = BatchNorm(
+                    self.edge_dim, eps=cfg.bn.eps, momentum=cfg.bn.mom, allow_single_element=True
+                )
+
+    def forward(self, batch: Batch) -> Batch:
+        """Encode nodes, then edges."""
+        if self.node_encoder is not None:
+            batch = self.node_encoder(batch)
+        if self.injected:
+            batch.pe_every_layer = torch.cat([batch[f"pe_{name}"] for name in self.injected], dim=1)
+        if self.node_norm is not None:
+            batch.x = self.node_norm(batch.x)
+        if self.edge_encoder is not None:
+            batch = self.edge_encoder(batch)
+        if self.edge_norm is not None:
+            batch.edge_attr = self.edge_norm(batch.edge_attr)
+        return batch

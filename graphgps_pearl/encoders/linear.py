@@ -1,0 +1,49 @@
+"""A linear map of real-valued features: ``LinearNode``, ``LinearEdge``."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.graphgym.config import cfg
+
+from graphgps_pearl.errors import ConfigError, DataError
+
+
+def _apply(linear: nn.Linear, features: Tensor, what: str) -> Tensor:
+    features = features.view(-1, 1) if features.dim() == 1 else features
+    if features.size(1) != linear.in_features:
+        raise DataError(
+            f"{what} features have {features.size(1)} columns, the encoder was built for {linear.in_features}"
+        )
+    return linear(features.to(linear.weight.dtype))
+
+
+class LinearNodeEncoder(nn.Module):
+    """``batch.x`` [N, share.dim_in] to [N, dim_emb]."""
+
+    def __init__(self, dim_emb: int) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(cfg.share.dim_in, dim_emb)
+
+    def forward(self, batch: Batch) -> Batch:
+        """Replace ``batch.x`` by its image."""
+        batch.x = _apply(self.encoder, batch.x, "node")
+        return batch
+
+
+class LinearEdgeEncoder(nn.Module):
+    """``batch.edge_attr`` [E, dataset.edge_encoder_dim_in] (or [E]) to [E, dim_emb]."""
+
+    def __init__(self, dim_emb: int) -> None:
+        super().__init__()
+        dim_in = cfg.dataset.edge_encoder_dim_in
+        if dim_in < 1:
+            raise ConfigError(
+                "LinearEdge: set dataset.edge_encoder_dim_in to the number of edge feature columns"
+            )
+        self.encoder = nn.Linear(dim_in, dim_emb)
+
+    def forward(self, batch: Batch) -> Batch:
+        """Replace ``batch.edge_attr`` by its image."""
+        batch.edge_attr = _apply(self.encoder, batch.edge_attr, "edge")
+        return batch

@@ -1,0 +1,141 @@
+r"""``SPE`` (Huang et al., ICLR 2024): a stable function of eigenpairs, the same for every eigenbasis.
+
+.. math::
+    P = \rho\big(V \operatorname{diag}(\phi_1(\lambda)) V^T, \ldots,
+    V \operatorname{diag}(\phi_m(\lambda)) V^T\big)
+
+The :math:`\phi_l` act on the eigenvalues: each on its own (``MLP``) or with a view of all of them
+(``DeepSet``). The :math:`m` matrices form :math:`A \in \mathbb{R}^{n \times n \times m}`; :math:`\rho` runs
+one GIN on the graph with node features :math:`A_{:,u,:}` for every :math:`u` and sums over :math:`u`.
+
+With the k smallest eigenvalues only, the encoding is independent of the basis as long as the k-th and the
+next one differ; otherwise the cut itself chooses a part of an eigenspace. All of them (``max_freqs`` 0) have
+no such cut.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from graphgps_pearl.encoders.gin import GIN
+from graphgps_pearl.encoders.mlp import mlp
+from graphgps_pearl.encoders.ragged import Pairs
+from graphgps_pearl.encoders.spectral import SpectralEncoder
+from graphgps_pearl.errors import ConfigError
+
+
+class EigenvalueNet(nn.Module):
+    r"""The :math:`\phi_l` together: eigenvalues of the graphs [S] to [S, dim_out], equivariant in the slots
+    of a graph.
+
+    Args:
+        hidden: Width of the inner layers.
+        dim_out: Number of functions m.
+        layers: Number of linear maps.
+        deepset: Whether each eigenvalue also sees the sum over its graph's eigenvalues, after the first map.
+    """
+
+    def __init__(self, hidden: int, dim_out: int, layers: int, deepset: bool = False) -> None:
+        super().__init__()
+        self.lift = mlp(1, hidden, hidden, 1)
+        self.pool = nn.Linear(hidden, hidden, bias=False) if deepset else None
+        self.head = mlp(hidden, hidden, dim_out, max(1, layers - 1), last_act=False)
+
+    def forward(self, eigvals: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
+        """Eigenvalues [S] of graphs ``graph`` [S] to [S, dim_out]."""
+        x = self.lift(eigvals[:, None])
+        if self.pool is not None:
+            total = x.new_zeros(num_graphs, x.size(1)).index_add(0, graph, x)
+            x = x + self.pool(total)[graph]
+        return self.head(x)
+
+
+class SPE(nn.Module):
+    """Eigenpairs of a batch to [N, dim_pe].
+
+    Args:
+        dim_pe: Width of the encoding.
+        hidden: Width inside the GIN.
+        layers: Number of GIN layers.
+        phi_hidden: Width inside the functions of the eigenvalues.
+        phi_out: Number m of these functions.
+        phi_layers: Their depth.
+        deepset: Whether they see all eigenvalues of the graph.
+    """
+
+    def __init__(
+        self,
+        dim_pe: int,
+        hidden: int,
+        layers: int,
+        phi_hidden: int,
+        phi_out: int,
+        phi_layers: int,
+        deepset: bool = False,
+    ) -> None:
+        super().__init__()
+        self.phi = EigenvalueNet(phi_hidden, phi_out, phi_layers, deepset)
+        self.rho = GIN(phi_out, hidden, dim_pe, layers)
+
+    def forward(self, eigvals: Tensor, eigvecs: Tensor, pairs: Pairs, edge_index: Tensor) -> Tensor:
+        """Eigenvalues [sum of k_i] and rows ``eigvecs`` [R] to [N, dim_pe]."""
+        num_graphs = pairs.sizes.numel()
+        graph = torch.repeat_interleave(pairs.slots)
+        phi = self.phi(eigvals, graph, num_graphs)
+        nodes = Pairs.of(pairs.batch, num_graphs)
+        features = filtered_identity(eigvecs, phi, pairs, nodes)
+        return nodes.sum_slots(self.rho(features, nodes.edges(edge_index)))
+
+
+def filtered_identity(eigvecs: Tensor, phi: Tensor, pairs: Pairs, nodes: Pairs) -> Tensor:
+    r"""Rows :math:`A_{vu,l} = \sum_j V_{vj} \phi_l(\lambda_j) V_{uj}` for all pairs of nodes of a graph:
+    [sum of n_i², m].
+
+    Args:
+        eigvecs: Rows (node, eigenvector) [R].
+        phi: Functions of the eigenvalues [sum of k_i, m].
+        pairs: Rows (node, eigenvector).
+        nodes: Rows (node, node).
+    """
+    num_graphs, most = pairs.sizes.numel(), int(pairs.sizes.max())
+    place = (
+        torch.arange(pairs.batch.numel(), device=phi.device)
+        - (pairs.sizes.cumsum(0) - pairs.sizes)[pairs.batch]
+    )
+    by_node, _ = pairs.padded(eigvecs[:, None])
+    vectors = by_node.new_zeros(num_graphs, most, by_node.size(1))
+    vectors[pairs.batch, place] = by_node[..., 0]  # [B, n, k]
+    weighted = pairs.padded(eigvecs[:, None] * pairs.of_graphs(phi))[0]  # [N, k, m]
+    left = weighted.new_zeros(num_graphs, most, *weighted.shape[1:])
+    left[pairs.batch, place] = weighted  # [B, n, k, m]
+    product = torch.einsum("bvkm,buk->bvum", left, vectors)
+    return product[pairs.batch[nodes.node], place[nodes.node], nodes.slot]
+
+
+class SPENodeEncoder(SpectralEncoder):
+    """SPE for GraphGym; config group ``posenc_SPE``."""
+
+    name = "SPE"
+
+    @classmethod
+    def build(cls, settings: Any, dim_emb: int) -> SPE:
+        """Read ``posenc_SPE``."""
+        if settings.model not in ("MLP", "DeepSet"):
+            raise ConfigError(f"posenc_SPE.model is {settings.model!r}; choose MLP or DeepSet")
+        return SPE(
+            settings.dim_pe,
+            settings.post_hidden_dim,
+            settings.post_layers,
+            settings.phi_hidden_dim,
+            settings.phi_out_dim,
+            settings.layers,
+            deepset=settings.model == "DeepSet",
+        )
+
+    def encode(self, batch: Batch) -> Tensor:
+        """Encode ``batch.eigvals_SPE`` and ``batch.eigvecs_SPE``."""
+        return self.encoding(*self.eigen(batch), batch.edge_index)

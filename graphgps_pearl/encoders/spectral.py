@@ -1,0 +1,56 @@
+"""What the encodings on Laplacian eigenvectors share: the transform, and the eigenpairs of a batch."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from torch import Tensor
+from torch_geometric.data import Batch
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.transforms import BaseTransform
+
+from graphgps_pearl.encoders.base import PosEncEncoder, graph_of_nodes
+from graphgps_pearl.encoders.ragged import Pairs
+from graphgps_pearl.encoders.transforms import AddLaplacianEigen
+from graphgps_pearl.errors import DataError
+
+
+class EigenPairs(NamedTuple):
+    """Eigenvalues [sum of k_i], eigenvectors [R] and what says which row is whose."""
+
+    values: Tensor
+    vectors: Tensor
+    pairs: Pairs
+
+
+class SpectralEncoder(PosEncEncoder):
+    """Base of the encodings that read ``posenc_<name>.eigen``."""
+
+    def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
+        super().__init__(dim_emb, expand_x)
+        self.max_slots = max_slots(cfg[f"posenc_{self.name}"].eigen)
+
+    @classmethod
+    def transforms(cls, settings: Any) -> list[BaseTransform]:
+        """The eigenpairs, under this encoding's own name: two encodings may want different ones."""
+        eigen = settings.eigen
+        return [
+            AddLaplacianEigen(cls.name, eigen.laplacian_norm, eigen.eigvec_norm, eigen.max_freqs, eigen.which)
+        ]
+
+    def eigen(self, batch: Batch) -> EigenPairs:
+        """The eigenpairs that the transform has stored."""
+        pairs = Pairs.of(*graph_of_nodes(batch), self.max_slots)
+        values = self.precomputed(batch, f"eigvals_{self.name}")
+        vectors = self.precomputed(batch, f"eigvecs_{self.name}")
+        if vectors.numel() != pairs.node.numel():
+            raise DataError(
+                f"posenc_{self.name}.eigen asks for {pairs.node.numel()} eigenvector entries in this batch, "
+                f"{vectors.numel()} are stored: prepare the data again with required_transforms(cfg)"
+            )
+        return EigenPairs(values, vectors, pairs)
+
+
+def max_slots(eigen: Any) -> int | None:
+    """Most eigenvectors of a graph under ``posenc_<name>.eigen``; None if all are used."""
+    return eigen.max_freqs or None

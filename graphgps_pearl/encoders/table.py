@@ -1,0 +1,41 @@
+"""Our encoders by the names that configs use. ``Atom`` and ``Bond`` are PyG's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import nn
+from torch_geometric.graphgym.models.encoder import AtomEncoder, BondEncoder
+
+from graphgps_pearl.encoders.base import PosEncEncoder
+from graphgps_pearl.encoders.dummy_edge import DummyEdgeEncoder
+from graphgps_pearl.encoders.equivstable import EquivStableLapPENodeEncoder
+from graphgps_pearl.encoders.lappe import LapPENodeEncoder
+from graphgps_pearl.encoders.linear import LinearEdgeEncoder, LinearNodeEncoder
+from graphgps_pearl.encoders.rwse import RWSENodeEncoder
+from graphgps_pearl.encoders.signnet import SignNetNodeEncoder
+from graphgps_pearl.encoders.spe import SPENodeEncoder
+from graphgps_pearl.encoders.type_dict import TypeDictEdgeEncoder, TypeDictNodeEncoder
+
+DATA_ENCODERS: dict[str, Callable[..., nn.Module]] = {
+    "Atom": AtomEncoder,
+    "TypeDictNode": TypeDictNodeEncoder,
+    "LinearNode": LinearNodeEncoder,
+}
+POSITIONAL_ENCODERS: dict[str, type[PosEncEncoder]] = {
+    encoder.name: encoder
+    for encoder in (
+        RWSENodeEncoder,
+        LapPENodeEncoder,
+        SignNetNodeEncoder,
+        SPENodeEncoder,
+        EquivStableLapPENodeEncoder,
+    )
+}
+NODE_ENCODERS: dict[str, Callable[..., nn.Module]] = {**DATA_ENCODERS, **POSITIONAL_ENCODERS}
+EDGE_ENCODERS: dict[str, Callable[..., nn.Module]] = {
+    "Bond": BondEncoder,
+    "TypeDictEdge": TypeDictEdgeEncoder,
+    "LinearEdge": LinearEdgeEncoder,
+    "DummyEdge": DummyEdgeEncoder,
+}

@@ -1,0 +1,55 @@
+"""``TypeDictNode``, ``TypeDictEdge``: an embedding table for nodes or edges that have one type each."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from torch_geometric.graphgym.config import cfg
+
+from graphgps_pearl.errors import ConfigError, DataError
+
+
+class _TypeDict(nn.Module):
+    key: str  # the config key that says how many types there are
+
+    def __init__(self, dim_emb: int) -> None:
+        super().__init__()
+        num_types = cfg.dataset[self.key]
+        if num_types < 1:
+            raise ConfigError(
+                f"dataset.{self.key} is {num_types}: set it to the number of types in the dataset"
+            )
+        self.encoder = nn.Embedding(num_types, dim_emb)
+
+    def embed(self, types: Tensor) -> Tensor:
+        """[n] or [n, c] integers (the first column counts) to [n, dim_emb]."""
+        types = types if types.dim() == 1 else types[:, 0]
+        try:
+            return self.encoder(types.long())
+        except IndexError:  # raised on the CPU; a GPU would have aborted inside the kernel
+            largest, known = int(types.max()), self.encoder.num_embeddings
+            raise DataError(
+                f"type {largest} met, but dataset.{self.key} is {known} (types 0 to {known - 1})"
+            ) from None
+
+
+class TypeDictNodeEncoder(_TypeDict):
+    """``batch.x`` [N, c] of integer types (first column) to [N, dim_emb]."""
+
+    key = "node_encoder_num_types"
+
+    def forward(self, batch: Batch) -> Batch:
+        """Replace ``batch.x`` by its embedding."""
+        batch.x = self.embed(batch.x)
+        return batch
+
+
+class TypeDictEdgeEncoder(_TypeDict):
+    """``batch.edge_attr`` [E] or [E, c] of integer types (first column) to [E, dim_emb]."""
+
+    key = "edge_encoder_num_types"
+
+    def forward(self, batch: Batch) -> Batch:
+        """Replace ``batch.edge_attr`` by its embedding."""
+        batch.edge_attr = self.embed(batch.edge_attr)
+        return batch
