@@ -7,8 +7,13 @@ from graphgps_pearl.config.key import Key
 KEYS = {
     "batch_size": Key(16, "Graphs in a batch, over all processes.", min=1),
     "sampler": Key(
-        "full_batch", "How batches are drawn: full_batch = shuffled graphs in batches of batch_size."
+        "full_batch",
+        "How batches are drawn: full_batch = shuffled graphs, size_bucket = shuffled, then of similar sizes.",
+        choices=("full_batch", "size_bucket"),
     ),
+    "sampler_window": Key(8, "size_bucket: sort by size within so many batches.", min=1),
+    "sampler_max_nodes": Key(0, "Most nodes in a process's batch; 0 = no bound.", min=0),
+    "sampler_max_pairs": Key(0, "Most node pairs (sum of n^2) in a process's batch; 0 = no bound.", min=0),
     "eval_period": Key(10, "Evaluate every so many epochs, and after the last.", min=1),
     "max_params": Key(
         0, "Most trainable parameters allowed; above it the run stops early. 0 = no limit.", min=0

@@ -1,0 +1,148 @@
+"""What a dataset is to the rest of the package.
+
+A dataset is one :class:`Source`: what is known of it before any byte is read (:class:`DatasetSpec`),
+what its graphs depend on (:meth:`Source.fingerprint`, part of the cache key), and its items
+(:class:`Items`), each of which becomes one graph or is reported as a row that cannot be used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from yacs.config import CfgNode
+
+TRAIN_VAL_TEST = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """What a model needs to know of a dataset, without loading it; ``None`` where it cannot be known.
+
+    ``task_type`` is ``regression`` (y float [1, dim_out]), ``classification_binary`` (y float [1, 1], one
+    logit), ``classification_multilabel`` (y float [1, dim_out]) or ``classification`` (y long [1], dim_out
+    classes). Missing labels are NaN. Shapes of a graph: x [N, dim_in], edge_index [2, E], edge_attr [E,
+    edge_dim] ([E] where edge_dim is 1 and edges have types; absent where edge_dim is 0).
+    """
+
+    name: str
+    task_type: str
+    dim_in: int | None = None
+    edge_dim: int | None = None
+    dim_out: int | None = None
+    target_names: tuple[str, ...] = ()
+    splits: tuple[str, ...] = TRAIN_VAL_TEST
+    select_split: str = "val"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Totals that the public dataset is known to have; ``None`` is not checked."""
+
+    split_sizes: Mapping[str, int] | None = None
+    num_nodes: int | None = None
+    num_edges: int | None = None
+
+
+@dataclass(frozen=True)
+class SkippedRow:
+    """A row that gave no graph: where it stands, and why it cannot be used."""
+
+    file: str
+    row: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.row} of {self.file}: {self.reason}"
+
+
+class BadRowError(ValueError):
+    """Raised while one item is turned into a graph; the message says what is wrong with it."""
+
+
+@dataclass
+class Items:
+    """The rows of a dataset, before they are graphs.
+
+    ``graph(i)`` makes item i's graph or raises :class:`BadRowError`; ``where(i)`` names its row in ``file``.
+    ``splits`` maps a split's name to item numbers; None leaves splitting to ``dataset.split_mode``.
+    ``bad`` are rows that were already found unusable while reading (they are no items).
+    """
+
+    file: str
+    count: int
+    graph: Callable[[int], Data]
+    where: Callable[[int], str]
+    splits: Mapping[str, Sequence[int]] | None = None
+    target_mean: Tensor | None = None
+    target_std: Tensor | None = None
+    bad: list[SkippedRow] = field(default_factory=list)
+
+
+class Source(ABC):
+    """One dataset. Subclasses live one per file in ``graphgps_pearl/data/datasets`` and are registered by
+    name."""
+
+    #: Raise it when the same bytes begin to give other graphs, so that old caches are not used.
+    version = 1
+    #: Rows that give no graph are left out without asking (only for files whose bad rows we know).
+    bad_rows_are_known = False
+    #: Whether the fingerprint says enough to reuse prepared graphs.
+    cacheable = True
+    #: Values of ``dataset.split_mode`` that the source resolves itself, in :attr:`Items.splits`.
+    own_split_modes: tuple[str, ...] = ("standard",)
+    #: What ``split_mode: standard`` means where the source has no split of its own.
+    standard_split_mode: str | None = None
+
+    def __init__(self, cfg: CfgNode) -> None:
+        self.cfg = cfg
+        self.dir = Path(cfg.dataset.dir).expanduser()
+
+    @abstractmethod
+    def spec(self) -> DatasetSpec:
+        """What is known without reading the data."""
+
+    @abstractmethod
+    def fingerprint(self) -> dict[str, Any]:
+        """Everything the graphs depend on (checksums, settings, library versions), as plain values."""
+
+    @abstractmethod
+    def items(self) -> Items:
+        """Read the source and list its items."""
+
+    def facts(self) -> Facts | None:
+        """Totals to check after reading, unless ``dataset.check_totals`` is off."""
+        return None
+
+    def path(self) -> Path | None:
+        """``dataset.path``, the file or folder the user names, or None."""
+        given = self.cfg.dataset.path
+        return Path(given).expanduser() if given else None
+
+
+@dataclass
+class DataBundle:
+    """A loaded dataset: its splits as indexable sequences of graphs, and what preparation had to say.
+
+    ``prepare_seconds`` is 0 when everything came from the cache. ``target_mean``/``target_std`` [dim_out]
+    are set where the targets were standardised: original = y * std + mean.
+    """
+
+    spec: DatasetSpec
+    splits: dict[str, Sequence[Data]]
+    prepare_seconds: float = 0.0
+    target_mean: Tensor | None = None
+    target_std: Tensor | None = None
+    skipped: list[SkippedRow] = field(default_factory=list)
+    cache_file: Path | None = None
+
+
+def as_target(values: Sequence[float]) -> Tensor:
+    """One graph's float targets as y [1, dim_out]."""
+    return torch.tensor([list(values)], dtype=torch.float)

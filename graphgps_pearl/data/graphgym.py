@@ -1,0 +1,79 @@
+"""Datasets that third-party code registered with GraphGym's ``register_loader``.
+
+GraphGym asks every loader in turn with (format, name, dir); the first that answers wins. Its dataset brings
+``split_idxs`` or ``train_graph_index``-like attributes, or leaves splitting to ``dataset.split_mode``.
+Where its bytes come from is not known to us, so nothing of it is cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from graphgps_pearl.data.base import TRAIN_VAL_TEST, DatasetSpec, Items, Source
+from graphgps_pearl.errors import ConfigError
+
+
+def has_loaders() -> bool:
+    """Whether any third-party loader is registered."""
+    from torch_geometric.graphgym import register
+
+    return bool(register.loader_dict)
+
+
+class GraphGymSource(Source):
+    """Whatever ``torch_geometric.graphgym.register.loader_dict`` makes of ``dataset.format`` and
+    ``dataset.name``."""
+
+    cacheable = False
+
+    def spec(self) -> DatasetSpec:
+        """Nothing but the task is known before the loader has run."""
+        return DatasetSpec(self.cfg.dataset.name, self.cfg.dataset.task_type)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Unused: such data is not cached."""
+        return {}
+
+    def _dataset(self) -> Any:
+        from torch_geometric.graphgym import register
+
+        from graphgps_pearl import config
+
+        config.activate(self.cfg)
+        chosen = self.cfg.dataset
+        for loader in register.loader_dict.values():
+            dataset = loader(chosen.format, chosen.name, chosen.dir)
+            if dataset is not None:
+                return dataset
+        raise ConfigError(
+            f"dataset.format: no dataset of ours and none of the {len(register.loader_dict)} "
+            f"registered GraphGym loaders answers to format {chosen.format!r}, name {chosen.name!r}"
+        )
+
+    def items(self) -> Items:
+        """The loader's graphs, with its splits where it brings them."""
+        dataset = self._dataset()
+        splits = _splits_of(dataset)
+
+        def graph(i: int) -> Data:
+            kept = dataset[i]
+            return Data(
+                **{key: value for key, value in kept.to_dict().items() if not key.endswith("_graph_index")}
+            )
+
+        return Items(self.cfg.dataset.name, len(dataset), graph, lambda i: f"graph {i}", splits)
+
+
+def _splits_of(dataset: Any) -> dict[str, Sequence[int]] | None:
+    index = getattr(dataset, "split_idxs", None)
+    if index is None:
+        held = getattr(dataset, "_data", None)
+        names = [f"{split}_graph_index" for split in TRAIN_VAL_TEST]
+        if held is None or not all(name in held for name in names):
+            return None
+        index = [held[name] for name in names]
+    return {name: torch.as_tensor(part).tolist() for name, part in zip(TRAIN_VAL_TEST, index, strict=True)}

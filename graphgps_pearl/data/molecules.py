@@ -1,0 +1,196 @@
+"""Molecules to graphs: OGB's integer features, and the 39/10-dimensional AttentiveFP set of the DrugOOD
+papers.
+
+Every bond gives two directed edges, i -> j and j -> i, next to each other. RDKit is imported on first use,
+so that datasets without molecules do not need it loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from graphgps_pearl.data.base import BadRowError
+from graphgps_pearl.errors import ConfigError
+
+#: name -> (dim_in, edge_dim)
+FEATURES = {"ogb": (9, 3), "attentivefp": (39, 10)}
+
+_ELEMENTS = ("B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "As", "Se", "Br", "Te", "I", "At")
+_MAX_SHOWN = 60
+
+
+def versions() -> dict[str, str]:
+    """The libraries whose version may change a molecule's graph."""
+    from rdkit import rdBase
+
+    return {"rdkit": rdBase.rdkitVersion}
+
+
+def feature_dims(features: str) -> tuple[int, int]:
+    """Width of node and edge features."""
+    if features not in FEATURES:
+        raise ConfigError(
+            f"dataset.features: {features!r} is not known; known are {', '.join(sorted(FEATURES))}"
+        )
+    return FEATURES[features]
+
+
+def shorten(text: str) -> str:
+    """A SMILES or cell as error messages show it."""
+    text = text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+    return repr(text)
+
+
+def parse(smiles: str) -> Any:
+    """An RDKit molecule with at least one atom; BadRowError otherwise. RDKit's own complaints stay quiet."""
+    from rdkit import Chem, rdBase
+
+    if not smiles.strip():
+        raise BadRowError("the SMILES is empty")
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromSmiles(smiles)
+    if molecule is None:
+        raise BadRowError(f"the SMILES {shorten(smiles)} does not parse")
+    if molecule.GetNumAtoms() == 0:
+        raise BadRowError(f"the SMILES {shorten(smiles)} has no atoms")
+    return molecule
+
+
+def to_graph(molecule: Any, features: str) -> Data:
+    """x [N, dim_in], edge_index [2, E], edge_attr [E, edge_dim]; long for ``ogb``, float for
+    ``attentivefp``."""
+    _, edge_dim = feature_dims(features)
+    atom_row, bond_row, dtype = _FEATURISERS[features]()
+    atoms = [atom_row(atom) for atom in molecule.GetAtoms()]
+    ends: list[tuple[int, int]] = []
+    bonds: list[list[int]] = []
+    for bond in molecule.GetBonds():
+        i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        row = bond_row(bond)
+        ends += ((i, j), (j, i))
+        bonds += (row, row)
+    return Data(
+        x=torch.tensor(atoms, dtype=dtype),
+        edge_index=torch.tensor(ends, dtype=torch.long).reshape(-1, 2).t().contiguous(),
+        edge_attr=torch.tensor(bonds, dtype=dtype).reshape(-1, edge_dim),
+    )
+
+
+_Rows = tuple[Callable[[Any], list[int]], Callable[[Any], list[int]], torch.dtype]
+
+
+@cache
+def _ogb() -> _Rows:
+    """OGB's nine atom and three bond columns; values outside a column's list take its last place."""
+    from rdkit.Chem import rdchem
+
+    chirality = {getattr(rdchem.ChiralType, name): i for i, name in enumerate(_OGB_CHIRALITY)}
+    hybridisation = {getattr(rdchem.HybridizationType, name): i for i, name in enumerate(_OGB_HYBRIDISATION)}
+    types = {getattr(rdchem.BondType, name): i for i, name in enumerate(_BOND_TYPES)}
+    stereo = {getattr(rdchem.BondStereo, name): i for i, name in enumerate(_OGB_STEREO)}
+
+    def atom_row(atom: Any) -> list[int]:
+        number, charge = atom.GetAtomicNum(), atom.GetFormalCharge()
+        return [
+            number - 1 if 1 <= number <= 118 else 118,
+            chirality.get(atom.GetChiralTag(), 4),
+            min(atom.GetTotalDegree(), 11),
+            charge + 5 if -5 <= charge <= 5 else 11,
+            min(atom.GetTotalNumHs(), 9),
+            min(atom.GetNumRadicalElectrons(), 5),
+            hybridisation.get(atom.GetHybridization(), 5),
+            int(atom.GetIsAromatic()),
+            int(atom.IsInRing()),
+        ]
+
+    def bond_row(bond: Any) -> list[int]:
+        kind = bond.GetStereo()
+        if kind not in stereo:
+            raise BadRowError(f"bond {bond.GetIdx()} has stereo {kind}, which OGB's features do not know")
+        return [types.get(bond.GetBondType(), 4), stereo[kind], int(bond.GetIsConjugated())]
+
+    return atom_row, bond_row, torch.long
+
+
+@cache
+def _attentivefp() -> _Rows:
+    """39 atom columns: 16 elements (the last: any other), 6 degrees, charge, radical electrons, 6
+    hybridisations (the last: any other), aromatic, 5 counts of implicit hydrogens, chirality possible, R, S.
+    10 bond columns: 4 types, conjugated, in ring, 4 stereo."""
+    from rdkit.Chem import rdchem
+
+    elements = {symbol: i for i, symbol in enumerate(_ELEMENTS)}
+    hybridisation = {getattr(rdchem.HybridizationType, name): i for i, name in enumerate(_OGB_HYBRIDISATION)}
+    types = {getattr(rdchem.BondType, name): i for i, name in enumerate(_BOND_TYPES)}
+    stereo = {getattr(rdchem.BondStereo, name): i for i, name in enumerate(_ATTENTIVEFP_STEREO)}
+
+    def atom_row(atom: Any) -> list[int]:
+        row = [0] * 39
+        degree, hydrogens = atom.GetDegree(), atom.GetNumImplicitHs()
+        if degree > 5:
+            raise BadRowError(f"atom {atom.GetIdx()} ({atom.GetSymbol()}) has degree {degree}, above 5")
+        if hydrogens > 4:
+            raise BadRowError(f"atom {atom.GetIdx()} ({atom.GetSymbol()}) has {hydrogens} hydrogens, above 4")
+        row[elements.get(atom.GetSymbol(), 15)] = 1
+        row[16 + degree] = 1
+        row[22] = atom.GetFormalCharge()
+        row[23] = atom.GetNumRadicalElectrons()
+        row[24 + hybridisation.get(atom.GetHybridization(), 5)] = 1
+        row[30] = int(atom.GetIsAromatic())
+        row[31 + hydrogens] = 1
+        if atom.HasProp("_ChiralityPossible"):
+            row[36] = 1
+            if atom.HasProp("_CIPCode") and atom.GetProp("_CIPCode") in "RS":
+                row[37 + "RS".index(atom.GetProp("_CIPCode"))] = 1
+        return row
+
+    def bond_row(bond: Any) -> list[int]:
+        row = [0] * 10
+        kind, side = bond.GetBondType(), bond.GetStereo()
+        if kind not in types:
+            raise BadRowError(f"bond {bond.GetIdx()} is {kind}, not single, double, triple or aromatic")
+        if side not in stereo:
+            raise BadRowError(f"bond {bond.GetIdx()} has stereo {side}, not none, any, Z or E")
+        row[types[kind]] = 1
+        row[4] = int(bond.GetIsConjugated())
+        row[5] = int(bond.IsInRing())
+        row[6 + stereo[side]] = 1
+        return row
+
+    return atom_row, bond_row, torch.float
+
+
+_OGB_CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
+_OGB_HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
+_BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
+_OGB_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
+_ATTENTIVEFP_STEREO = ("STEREONONE", "STEREOANY", "STEREOZ", "STEREOE")
+_FEATURISERS: dict[str, Callable[[], _Rows]] = {"ogb": _ogb, "attentivefp": _attentivefp}
+
+
+def scaffold(molecule: Any) -> str:
+    """The Bemis-Murcko scaffold's SMILES, without chirality; '' for a molecule without rings."""
+    from rdkit.Chem.Scaffolds import MurckoScaffold
+
+    return str(MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=False))
+
+
+def penalised_logp(molecule: Any) -> float:
+    """ZINC's target: normalised logP minus synthetic accessibility minus rings larger than six.
+
+    (logP - 2.4570934396)/1.4343244011 + (-SA + 3.0525811293)/0.8335207025
+    + (-max(0, largest ring - 6) + 0.0485696876)/0.2860212110
+    """
+    from rdkit.Chem import rdMolDescriptors
+    from rdkit.Contrib.SA_Score import sascorer
+
+    largest = max((len(ring) for ring in molecule.GetRingInfo().AtomRings()), default=0)
+    log_p = (rdMolDescriptors.CalcCrippenDescriptors(molecule)[0] - 2.4570934396) / 1.4343244011
+    accessibility = (-sascorer.calculateScore(molecule) + 3.0525811293) / 0.8335207025
+    cycle = (-max(0, largest - 6) + 0.0485696876) / 0.2860212110
+    return float(log_p + accessibility + cycle)

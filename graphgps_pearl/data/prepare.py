@@ -1,0 +1,309 @@
+"""From ``cfg.dataset`` to splits of graphs: read, featurise, transform, cache.
+
+Two stages, each cached under its own key: the graphs as the source gives them, and these graphs after the
+transforms. A changed encoding thus repeats its own work only.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch_geometric
+from torch import Tensor
+from torch_geometric.data import Data
+from tqdm import tqdm  # type: ignore[import-untyped]  # tqdm ships no types
+from yacs.config import CfgNode
+
+from graphgps_pearl import __version__
+from graphgps_pearl.data import cache, registry, splits
+from graphgps_pearl.data.base import (
+    TRAIN_VAL_TEST,
+    BadRowError,
+    DataBundle,
+    DatasetSpec,
+    Facts,
+    Items,
+    SkippedRow,
+    Source,
+)
+from graphgps_pearl.data.table import GraphTable
+from graphgps_pearl.errors import ConfigError, DataError
+
+log = logging.getLogger(__name__)
+
+Transform = Callable[[Data], Data]
+_CHUNK = 2048  # graphs collated at a time, so that a quarter of a million need not be held one by one
+
+
+def spec(cfg: CfgNode) -> DatasetSpec | None:
+    """What is known of ``cfg.dataset`` without loading it, or None where a model needs more than that.
+
+    ConfigError where the config contradicts the dataset.
+    """
+    known = _spec(registry.find(cfg))
+    return None if known.dim_in is None or known.dim_out is None else known
+
+
+def _spec(source: Source) -> DatasetSpec:
+    chosen = source.cfg.dataset
+    known = source.spec()
+    for key, fitting in (("task", "graph"), ("task_type", known.task_type)):
+        if chosen[key] != fitting:
+            raise ConfigError(
+                f"dataset.{key}: {chosen[key]!r} does not fit {known.name}; set it to {fitting}"
+            )
+    if chosen.split_mode not in source.own_split_modes:
+        if chosen.split_mode != "random":
+            splits.parse_cv(chosen.split_mode)
+        known = dataclasses.replace(known, splits=TRAIN_VAL_TEST, select_split="val")
+    if chosen.select_split:
+        if chosen.select_split not in known.splits:
+            raise ConfigError(
+                f"dataset.select_split: {chosen.select_split!r} is no split of {known.name}; "
+                f"its splits are {', '.join(known.splits)}"
+            )
+        known = dataclasses.replace(known, select_split=chosen.select_split)
+    return known
+
+
+def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
+    """Load ``cfg.dataset``, prepared with ``transforms`` (whose ``repr`` must carry every setting: it is
+    the key)."""
+    source = registry.find(cfg)
+    known = _spec(source)
+    began = time.perf_counter()
+    folder = source.dir / "prepared"
+    parts = {"source": type(source).__qualname__, "version": source.version, "subset": cfg.dataset.subset}
+    parts |= {"name": cfg.dataset.name, **source.fingerprint()}
+    raw_file = _cache_file(folder, known.name, parts)
+    state, made = _stage(source, raw_file, lambda: _read(source, raw_file))
+    _refuse_bad_rows(source, state["skipped"], raw_file)
+    if cfg.dataset.check_totals and not cfg.dataset.subset and (facts := source.facts()) is not None:
+        _check(facts, state, known.name)
+    file = raw_file
+    if transforms:
+        parts["transforms"] = [repr(transform) for transform in transforms]
+        parts["libraries"] = [torch.__version__, torch_geometric.__version__, __version__]
+        file = _cache_file(folder, known.name, parts)
+        prepared, made_now = _stage(source, file, lambda: _transform(state, transforms, known.name))
+        state, made = prepared, made or made_now
+    bundle = _bundle(source, known, state)
+    bundle.cache_file = file if source.cacheable else None
+    bundle.prepare_seconds = time.perf_counter() - began if made else 0.0
+    return bundle
+
+
+def _cache_file(folder: Path, name: str, parts: dict[str, Any]) -> Path:
+    return folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}-{cache.key_of(parts)}.pt"
+
+
+def _stage(source: Source, file: Path, make: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], bool]:
+    """A stage's state and whether it had to be made."""
+    state = cache.load(file) if source.cacheable else None
+    if state is not None:
+        return state, False
+    state = make()
+    if source.cacheable:
+        cache.save(state, file)
+    return state, True
+
+
+def _read(source: Source, file: Path) -> dict[str, Any]:
+    """First stage: the items' graphs, and which rows gave none."""
+    began = time.perf_counter()
+    items = source.items()
+    chosen = _choose(items, source.cfg.dataset.subset)
+    position: dict[int, int] = {}
+    skipped = list(items.bad)
+
+    def graphs() -> Iterator[Data]:
+        for i in tqdm(chosen, desc="reading graphs", unit="graph", disable=None, leave=False):
+            try:
+                graph = items.graph(i)
+            except BadRowError as error:
+                skipped.append(SkippedRow(items.file, items.where(i), str(error)))
+                continue
+            position[i] = len(position)
+            yield graph
+
+    table = _collate(graphs())
+    _log_rate("read", len(table), time.perf_counter() - began, source.spec().name)
+    if skipped:
+        _list_skipped(skipped, file)
+    state: dict[str, Any] = {
+        "graphs": table.to_state(),
+        "skipped": [dataclasses.astuple(row) for row in skipped],
+        "target_mean": items.target_mean,
+        "target_std": items.target_std,
+        "splits": None,
+    }
+    if items.splits is not None:
+        state["splits"] = {
+            name: torch.tensor([position[i] for i in part if i in position], dtype=torch.long)
+            for name, part in items.splits.items()
+        }
+    return state
+
+
+def _choose(items: Items, subset: int) -> list[int]:
+    """All items, or about ``subset`` of them: the same share of every split, always the same ones."""
+    if subset <= 0 or subset >= items.count:
+        return list(range(items.count))
+    rng = np.random.default_rng(0)
+    chosen: list[int] = []
+    for part in items.splits.values() if items.splits is not None else [range(items.count)]:
+        count = max(1, round(len(part) * subset / items.count)) if len(part) else 0
+        chosen += [part[int(i)] for i in rng.permutation(len(part))[:count]]
+    return sorted(set(chosen))
+
+
+def _collate(graphs: Iterator[Data]) -> GraphTable:
+    tables: list[GraphTable] = []
+    pending: list[Data] = []
+    for graph in graphs:
+        pending.append(graph)
+        if len(pending) == _CHUNK:
+            tables.append(GraphTable.from_graphs(pending))
+            pending = []
+    tables.append(GraphTable.from_graphs(pending))
+    return GraphTable.join(tables)
+
+
+def _transform(state: dict[str, Any], transforms: Sequence[Transform], name: str) -> dict[str, Any]:
+    """Second stage: every graph through every transform."""
+    began = time.perf_counter()
+    table = GraphTable.from_state(state["graphs"])
+
+    def graphs() -> Iterator[Data]:
+        for i, graph in enumerate(tqdm(table, desc="transforms", unit="graph", disable=None, leave=False)):
+            for transform in transforms:
+                try:
+                    graph = transform(graph)
+                except (ValueError, RuntimeError, IndexError) as error:
+                    raise DataError(
+                        f"graph {i} of {name} ({graph.num_nodes} nodes): {transform!r}: {error}"
+                    ) from error
+            yield graph
+
+    transformed = _collate(graphs())
+    _log_rate("transformed", len(transformed), time.perf_counter() - began, name)
+    return {**state, "graphs": transformed.to_state()}
+
+
+def _log_rate(what: str, count: int, seconds: float, name: str) -> None:
+    rate = 1000 * seconds / max(count, 1)
+    log.info("%s %d graphs of %s in %.1f s (%.2f s per 1000 graphs)", what, count, name, seconds, rate)
+
+
+def _list_skipped(skipped: Sequence[SkippedRow], file: Path) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(("file", "row", "reason"))
+    writer.writerows(dataclasses.astuple(row) for row in skipped)
+    with cache.atomic_file(_skipped_file(file)) as target:
+        target.write(text.getvalue().encode())
+
+
+def _skipped_file(file: Path) -> Path:
+    return file.with_name(file.stem + ".skipped.csv")
+
+
+def _refuse_bad_rows(source: Source, skipped: Sequence[tuple[str, str, str]], file: Path) -> None:
+    if not skipped:
+        return
+    first, name = SkippedRow(*skipped[0]), source.spec().name
+    count = f"{len(skipped)} row{'s' if len(skipped) > 1 else ''} of {name} cannot be used"
+    if source.cfg.dataset.skip_bad_rows or source.bad_rows_are_known:
+        log.info("%s and are left out; they are listed in %s", count, _skipped_file(file))
+        return
+    raise DataError(
+        f"{count}, the first is {first}; all are listed in {_skipped_file(file)}; "
+        f"mend them, or set dataset.skip_bad_rows True to go on without them"
+    )
+
+
+def _check(facts: Facts, state: dict[str, Any], name: str) -> None:
+    table = GraphTable.from_state(state["graphs"])
+    found = {f"graphs in {split}": len(index) for split, index in (state["splits"] or {}).items()}
+    wanted = {f"graphs in {split}": size for split, size in (facts.split_sizes or {}).items()}
+    if facts.num_nodes is not None:
+        found["nodes"], wanted["nodes"] = int(table.num_nodes().sum()), facts.num_nodes
+    if facts.num_edges is not None:
+        found["directed edges"], wanted["directed edges"] = int(table.num_edges().sum()), facts.num_edges
+    for what, number in wanted.items():
+        if found.get(what, 0) != number:
+            raise DataError(
+                f"{name}: {found.get(what, 0):,} {what}, the public dataset has {number:,}; the files are "
+                f"others or damaged (set dataset.check_totals False if they are a subset on purpose)"
+            )
+
+
+def _bundle(source: Source, known: DatasetSpec, state: dict[str, Any]) -> DataBundle:
+    table = GraphTable.from_state(state["graphs"])
+    if not len(table):
+        raise DataError(f"{known.name}: no usable graph")
+    index = _split_index(source, known, state, table)
+    for split, part in index.items():
+        if len(part) == 0:
+            raise DataError(f"{known.name}: split {split!r} is empty; change dataset.split or the data")
+    return DataBundle(
+        spec=_complete(known, table),
+        splits={split: table.select(index[split]) for split in known.splits},
+        target_mean=state["target_mean"],
+        target_std=state["target_std"],
+        skipped=[SkippedRow(*row) for row in state["skipped"]],
+    )
+
+
+def _split_index(
+    source: Source, known: DatasetSpec, state: dict[str, Any], table: GraphTable
+) -> dict[str, Tensor]:
+    chosen = source.cfg.dataset
+    mode = chosen.split_mode
+    if mode in source.own_split_modes:
+        if state["splits"] is not None:
+            return dict(state["splits"])
+        if source.standard_split_mode is None:
+            raise ConfigError(
+                f"dataset.split_mode: {known.name} has no split of its own; "
+                f"use random, cv-kfold-K or cv-stratifiedkfold-K"
+            )
+        mode = source.standard_split_mode
+    labels = _classes(table)
+    parts = splits.by_mode(mode, len(table), labels, chosen.split, source.cfg.seed, chosen.split_index)
+    return {split: torch.from_numpy(part) for split, part in parts.items()}
+
+
+def _classes(table: GraphTable) -> list[int] | None:
+    """Every graph's class, where there is exactly one whole-numbered label per graph."""
+    targets = table.targets()
+    if targets.numel() != len(table) or not bool((targets == targets.round()).all()):
+        return None
+    return [int(label) for label in targets.flatten().tolist()]
+
+
+def _complete(known: DatasetSpec, table: GraphTable) -> DatasetSpec:
+    """Fill in from the graphs what the source could not say beforehand."""
+    first = table[0]
+    edge_attr = first.edge_attr
+    edge_dim = 0 if edge_attr is None else (1 if edge_attr.dim() == 1 else edge_attr.size(1))
+    dim_out = known.dim_out
+    if dim_out is None:
+        targets = table.targets()
+        dim_out = int(targets.max()) + 1 if targets.dtype == torch.long else int(targets[0].numel())
+    return dataclasses.replace(
+        known,
+        dim_in=known.dim_in if known.dim_in is not None else int(first.num_features),
+        edge_dim=known.edge_dim if known.edge_dim is not None else edge_dim,
+        dim_out=dim_out,
+    )

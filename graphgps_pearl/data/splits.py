@@ -1,0 +1,105 @@
+"""Splits as functions of labels, groups, sizes and a seed. All return name -> item numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphgps_pearl.errors import ConfigError
+
+Index = NDArray[np.int64]
+_CV_SEED = 123  # the seed of GraphGPS's fold files
+
+
+def counts_of(fractions: Sequence[float], total: int) -> list[int]:
+    """Split ``total`` by three fractions that sum to 1, or by three counts that sum to ``total``."""
+    if len(fractions) != 3 or min(fractions) < 0:
+        raise ConfigError(f"dataset.split: {list(fractions)} must be three numbers >= 0 (train, val, test)")
+    if all(float(part).is_integer() for part in fractions) and sum(fractions) == total:
+        return [int(part) for part in fractions]
+    if abs(sum(fractions) - 1.0) > 1e-6:
+        raise ConfigError(
+            f"dataset.split: {list(fractions)} must sum to 1 (fractions) or to the {total} graphs (counts)"
+        )
+    train, val = round(fractions[0] * total), round(fractions[1] * total)
+    return [train, min(val, total - train), max(total - train - val, 0)]
+
+
+def in_order(order: Index, fractions: Sequence[float]) -> dict[str, Index]:
+    """Cut an order of items into train, val and test."""
+    train, val, _ = counts_of(fractions, len(order))
+    return {"train": order[:train], "val": order[train : train + val], "test": order[train + val :]}
+
+
+def random_split(total: int, fractions: Sequence[float], seed: int) -> dict[str, Index]:
+    """A random partition, the same on every machine for one seed."""
+    return in_order(np.random.default_rng(seed).permutation(total), fractions)
+
+
+def size_split(sizes: Sequence[int], fractions: Sequence[float]) -> dict[str, Index]:
+    """Train on the largest graphs, test on the smallest (DrugOOD's direction of the shift)."""
+    return in_order(np.argsort(-np.asarray(sizes), kind="stable"), fractions)
+
+
+def group_split(groups: Sequence[object], fractions: Sequence[float]) -> dict[str, Index]:
+    """Whole groups (scaffolds), the largest first into train, so that val and test have rare ones only."""
+    members: dict[object, list[int]] = {}
+    for i, group in enumerate(groups):
+        members.setdefault(group, []).append(i)
+    train, val, _ = counts_of(fractions, len(groups))
+    parts: dict[str, list[int]] = {"train": [], "val": [], "test": []}
+    for group in sorted(members.values(), key=lambda items: (-len(items), items[0])):
+        if len(parts["train"]) + len(group) <= train:
+            parts["train"] += group
+        elif len(parts["train"]) + len(parts["val"]) + len(group) <= train + val:
+            parts["val"] += group
+        else:
+            parts["test"] += group
+    return {name: np.asarray(items, dtype=np.int64) for name, items in parts.items()}
+
+
+def folds(labels: Sequence[int] | None, total: int, k: int, seed: int = _CV_SEED) -> list[Index]:
+    """k disjoint folds of nearly equal size; with labels, each class is spread evenly over them."""
+    rng = np.random.default_rng(seed)
+    classes = np.zeros(total, dtype=np.int64) if labels is None else np.asarray(labels)
+    order = np.concatenate([rng.permutation(np.flatnonzero(classes == c)) for c in np.unique(classes)])
+    return [np.sort(order[i::k]) for i in range(k)]
+
+
+def cross_validation(fold_list: list[Index], fold: int) -> dict[str, Index]:
+    """Fold ``fold`` is test, the next one val, the others train (as in GraphGPS)."""
+    k = len(fold_list)
+    if not 0 <= fold < k:
+        raise ConfigError(f"dataset.split_index: {fold} must be between 0 and {k - 1} for {k} folds")
+    val = (fold + 1) % k
+    train = [items for i, items in enumerate(fold_list) if i not in (fold, val)]
+    return {"train": np.concatenate(train), "val": fold_list[val], "test": fold_list[fold]}
+
+
+def by_mode(
+    mode: str, total: int, labels: Sequence[int] | None, fractions: Sequence[float], seed: int, fold: int
+) -> dict[str, Index]:
+    """``dataset.split_mode`` for datasets of any kind: random, or cv-kfold-K and cv-stratifiedkfold-K."""
+    if mode == "random":
+        return random_split(total, fractions, seed)
+    kind, k = parse_cv(mode)
+    if kind == "stratifiedkfold" and labels is None:
+        raise ConfigError(f"dataset.split_mode: {mode!r} needs classes; use cv-kfold-{k} for other targets")
+    if k > total:
+        raise ConfigError(f"dataset.split_mode: {mode!r} asks for more folds than the {total} graphs")
+    return cross_validation(folds(labels if kind == "stratifiedkfold" else None, total, k), fold)
+
+
+def parse_cv(mode: str) -> tuple[str, int]:
+    """The kind and number of folds in ``cv-kfold-5`` or ``cv-stratifiedkfold-10``."""
+    parts = mode.split("-")
+    if len(parts) == 3 and parts[0] == "cv" and parts[1] in ("kfold", "stratifiedkfold"):
+        if parts[2].isdigit() and int(parts[2]) >= 3:
+            return parts[1], int(parts[2])
+        raise ConfigError(f"dataset.split_mode: {mode!r} needs at least 3 folds (train, val and test)")
+    raise ConfigError(
+        f"dataset.split_mode: {mode!r} is not known here; "
+        f"use standard, random, cv-kfold-K or cv-stratifiedkfold-K"
+    )

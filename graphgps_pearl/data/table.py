@@ -1,0 +1,190 @@
+"""Graphs held collated: one tensor per attribute, and where each graph's part begins.
+
+Integers are kept in the narrowest type that holds them and widened again on access, so that Peptides
+(2.3 million atoms with 9 features) takes about 60 MB instead of 360 MB, in memory and on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphgps_pearl.errors import DataError
+
+_NARROW = (torch.uint8, torch.int8, torch.int16, torch.int32)
+
+
+@dataclass
+class _Column:
+    """One attribute of all graphs: graph g's value is ``values`` between ``starts[g]`` and ``starts[g +
+    1]``."""
+
+    values: Tensor
+    starts: Tensor  # [G + 1]
+    dim: int
+    dtype: torch.dtype
+    scalar: bool  # the graphs' own values have no dimension
+
+    def __post_init__(self) -> None:
+        self._starts: list[int] = self.starts.tolist()  # plain numbers: reading one is ten times faster
+
+    def get(self, i: int) -> Tensor:
+        start, stop = self._starts[i], self._starts[i + 1]
+        value = self.values.narrow(self.dim, start, stop - start)
+        # A copy, so that a graph that is changed in place does not change the table.
+        value = value.to(self.dtype, copy=True)
+        return value[0] if self.scalar else value
+
+    def sizes(self) -> Tensor:
+        return self.starts.diff()
+
+
+def _narrow(values: Tensor) -> Tensor:
+    """The same integers in the narrowest type that holds them all."""
+    if values.dtype not in (torch.int64, torch.int32) or values.numel() == 0:
+        return values
+    low, high = int(values.min()), int(values.max())
+    for dtype in _NARROW:
+        info = torch.iinfo(dtype)
+        if info.min <= low and high <= info.max:
+            return values.to(dtype)
+    return values
+
+
+def _column(key: str, values: Sequence[Any], first: Data) -> _Column:
+    tensors = [value if isinstance(value, Tensor) else torch.as_tensor(value) for value in values]
+    scalar = tensors[0].dim() == 0
+    dim = 0 if scalar else first.__cat_dim__(key, tensors[0])
+    if dim is None:
+        raise DataError(f"graph attribute {key!r} has no dimension to join graphs along; it cannot be stored")
+    if scalar:
+        tensors = [tensor.reshape(1) for tensor in tensors]
+    dim %= tensors[0].dim()
+    sizes = torch.tensor([0] + [tensor.size(dim) for tensor in tensors])
+    joined = torch.cat(tensors, dim=dim)
+    return _Column(_narrow(joined), sizes.cumsum(0), dim, joined.dtype, scalar)
+
+
+class GraphTable(Sequence[Data]):
+    """An immutable sequence of graphs in collated form; ``select`` gives a view on some of them.
+
+    ``graph_class`` is what the graphs are made as: a subclass of ``Data`` may bring its own ``__inc__``.
+    """
+
+    def __init__(
+        self, columns: dict[str, _Column], index: Tensor | None = None, graph_class: type[Data] = Data
+    ) -> None:
+        self._columns = columns
+        self._count = len(next(iter(columns.values())).starts) - 1 if columns else 0
+        self._index = index
+        self.graph_class = graph_class
+
+    @classmethod
+    def from_graphs(cls, graphs: Sequence[Data]) -> GraphTable:
+        """Collate graphs that all have the same attributes (tensors or numbers)."""
+        if not graphs:
+            return cls({})
+        first = graphs[0]
+        keys = sorted(first.to_dict())
+        for i, graph in enumerate(graphs):
+            if sorted(graph.to_dict()) != keys:
+                raise DataError(f"graph {i} has attributes {sorted(graph.to_dict())}, graph 0 has {keys}")
+        columns = {key: _column(key, [graph[key] for graph in graphs], first) for key in keys}
+        return cls(columns, graph_class=type(first))
+
+    @classmethod
+    def join(cls, tables: Sequence[GraphTable]) -> GraphTable:
+        """One whole table after the other."""
+        tables = [table for table in tables if len(table)]
+        if len(tables) < 2:
+            return tables[0] if tables else cls({})
+        columns = {}
+        for key, first in tables[0]._columns.items():
+            parts = [table._columns[key] for table in tables]
+            values = torch.cat([part.values for part in parts], dim=first.dim)
+            sizes = torch.cat([torch.zeros(1, dtype=torch.long), *(part.sizes() for part in parts)])
+            columns[key] = _Column(values, sizes.cumsum(0), first.dim, first.dtype, first.scalar)
+        return cls(columns, graph_class=tables[0].graph_class)
+
+    def __len__(self) -> int:
+        return self._count if self._index is None else len(self._index)
+
+    @overload
+    def __getitem__(self, i: int) -> Data: ...
+    @overload
+    def __getitem__(self, i: slice) -> GraphTable: ...
+    def __getitem__(self, i: int | slice) -> Data | GraphTable:
+        if isinstance(i, slice):
+            return self.select(torch.arange(len(self))[i])
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"graph {i} of {len(self)}")
+        row = i % len(self) if self._index is None else int(self._index[i])
+        graph = self.graph_class()
+        for key, column in self._columns.items():
+            value = column.get(row)
+            graph[key] = int(value) if key == "num_nodes" else value
+        return graph
+
+    def __iter__(self) -> Iterator[Data]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"GraphTable({len(self)} graphs: {', '.join(sorted(self._columns))})"
+
+    def select(self, index: Tensor | Sequence[int]) -> GraphTable:
+        """A view on the graphs numbered ``index``, in that order."""
+        chosen = torch.as_tensor(index, dtype=torch.long)
+        if self._index is not None:
+            chosen = self._index[chosen]
+        return GraphTable(self._columns, chosen, self.graph_class)
+
+    def _per_graph(self, counts: Tensor) -> Tensor:
+        return counts if self._index is None else counts[self._index]
+
+    def num_nodes(self) -> Tensor:
+        """Nodes of every graph [len(self)], without making the graphs."""
+        if "num_nodes" in self._columns:
+            return self._per_graph(self._columns["num_nodes"].values.long())
+        return self._per_graph(self._columns["x"].sizes())
+
+    def num_edges(self) -> Tensor:
+        """Directed edges of every graph [len(self)]."""
+        return self._per_graph(self._columns["edge_index"].sizes())
+
+    def targets(self) -> Tensor:
+        """All y in order: [len(self), dim_out] floats, or [len(self)] classes."""
+        column = self._columns["y"]
+        values = column.values.to(column.dtype)
+        return values if self._index is None else values[self._index]
+
+    def to_state(self) -> dict[str, Any]:
+        """Plain tensors, strings and numbers, as ``torch.save`` and ``torch.load(weights_only=True)`` like
+        them."""
+        return {
+            key: {
+                "values": column.values,
+                "starts": _narrow(column.starts),
+                "dim": column.dim,
+                "dtype": str(column.dtype).removeprefix("torch."),
+                "scalar": column.scalar,
+            }
+            for key, column in self._columns.items()
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> GraphTable:
+        """Inverse of :meth:`to_state`."""
+        columns = {}
+        for key, saved in state.items():
+            dtype = getattr(torch, saved["dtype"], None)
+            if not isinstance(dtype, torch.dtype):
+                raise ValueError(f"unknown dtype {saved['dtype']!r}")
+            columns[key] = _Column(
+                saved["values"], saved["starts"].long(), saved["dim"], dtype, saved["scalar"]
+            )
+        return cls(columns)
