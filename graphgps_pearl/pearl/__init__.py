@@ -1,0 +1,37 @@
+r"""PEARL positional encodings (Kanatsoulis et al., ICLR 2025) as plain PyTorch modules.
+
+For every sample m a signal :math:`q^{(m)} \in R^N` goes through the same network :math:`\Phi`, which sees the
+edges and no features, and a statistic over the samples is the encoding:
+
+.. math:: P = \rho\big(\Phi(G, q^{(1)}), \dots, \Phi(G, q^{(M)})\big) \in R^{N \times d_p}
+
+:class:`RPEARL` draws random signals and takes the mean, :class:`BPEARL` takes the standard basis and sums.
+"""
+
+from graphgps_pearl.pearl.bpearl import BPEARL
+from graphgps_pearl.pearl.gso import GSOS, graph_shift_operator
+from graphgps_pearl.pearl.names import ACTIVATIONS
+from graphgps_pearl.pearl.norm import NORMS
+from graphgps_pearl.pearl.phi import SKIPS, GINLayer, Phi, TapLayer, taps
+from graphgps_pearl.pearl.pooling import POOLS
+from graphgps_pearl.pearl.rpearl import RPEARL
+from graphgps_pearl.pearl.sampling import LAWS, draw_samples
+from graphgps_pearl.pearl.sparse import SparseMatrix
+
+__all__ = [
+    "ACTIVATIONS",
+    "BPEARL",
+    "GSOS",
+    "LAWS",
+    "NORMS",
+    "POOLS",
+    "RPEARL",
+    "SKIPS",
+    "GINLayer",
+    "Phi",
+    "SparseMatrix",
+    "TapLayer",
+    "draw_samples",
+    "graph_shift_operator",
+    "taps",
+]

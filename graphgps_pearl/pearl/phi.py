@@ -1,0 +1,248 @@
+r""":math:`\Phi`, the network every sample goes through: generalised layers, GIN layers, skips.
+
+Generalised layer (eq. 4 of the paper), with taps :math:`S^k X`:
+
+.. math:: X' = \sigma\Big(\sum_{k < K} S^k X H_k\Big)
+
+GIN layer: :math:`X' = MLP((1 + \epsilon) X + A X)`. Rows :obj:`[R, F]` in, rows out; how rows touch is
+:class:`~graphgps_pearl.pearl.rows.Rows`'s affair. There is no dropout: rows that are equal stay equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from graphgps_pearl.pearl.names import ACTIVATIONS, check_name
+from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm
+from graphgps_pearl.pearl.rows import Rows
+
+SKIPS = ("none", "residual", "sum")
+
+
+def taps(x: Tensor, shift: Callable[[Tensor], Tensor], num_taps: int) -> Tensor:
+    r"""The taps :math:`(X, S X, \dots, S^{K-1} X)` side by side, :obj:`[R, K * F]`; no power of S is formed.
+
+    >>> taps(torch.tensor([[1.0], [2.0]]), lambda x: 10 * x, num_taps=3).tolist()
+    [[1.0, 10.0, 100.0], [2.0, 20.0, 200.0]]
+    """
+    powers = [x]
+    for _ in range(num_taps - 1):
+        powers.append(shift(powers[-1]))
+    return torch.cat(powers, dim=1)
+
+
+class Layer(nn.Module):
+    """A layer of :math:`\\Phi`: called with ``(x, rows)``, rows of width ``in_dim`` to ``out_dim``."""
+
+    in_dim: int
+    out_dim: int
+
+    def reset_parameters(self) -> None:
+        """Draw the weights afresh."""
+        raise NotImplementedError
+
+
+class TapLayer(Layer):
+    r"""The generalised layer :math:`X' = \sigma(norm(\sum_{k<K} S^k X H_k))`.
+
+    ``weight`` :obj:`[K, in_dim, out_dim]` holds the :math:`H_k`. As in eq. 4 there is neither bias nor
+    normalisation unless asked for.
+    """
+
+    def __init__(
+        self,
+        in_dim: int,
+        out_dim: int,
+        num_taps: int,
+        *,
+        act: str = "relu",
+        norm: str = "none",
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        if num_taps < 1:
+            raise ValueError(f"num_taps of a layer must be at least 1, got {num_taps}")
+        check_name("act", act, ACTIVATIONS)
+        self.in_dim, self.out_dim, self.num_taps, self.act = in_dim, out_dim, num_taps, act
+        self.weight = nn.Parameter(torch.empty(num_taps, in_dim, out_dim))
+        self.bias = nn.Parameter(torch.empty(out_dim)) if bias else None
+        self.norm: RowNorm = make_norm(norm, out_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights afresh, at the scale of a linear layer on the taps."""
+        bound = 1 / math.sqrt(self.num_taps * self.in_dim)
+        nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            nn.init.uniform_(self.bias, -bound, bound)
+        self.norm.reset_parameters()
+
+    def forward(self, x: Tensor, rows: Rows) -> Tensor:
+        """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`."""
+        return self.lift(taps(x, rows.shift, self.num_taps), rows)
+
+    def lift(self, x_taps: Tensor, rows: Rows) -> Tensor:
+        """The layer from its taps on: :obj:`[R, K * in_dim]` to :obj:`[R, out_dim]`."""
+        x = x_taps @ self.weight.flatten(0, 1)
+        if self.bias is not None:
+            x = x + self.bias
+        return ACTIVATIONS[self.act](self.norm(x, rows))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_dim}, {self.out_dim}, num_taps={self.num_taps})"
+
+
+class GINLayer(Layer):
+    r"""The GIN layer :math:`X' = MLP((1 + \epsilon) X + A X)`, :math:`\epsilon` learned from 0.
+
+    Every linear map of the MLP is followed by the normalisation and the activation.
+    """
+
+    def __init__(
+        self,
+        in_dim: int,
+        out_dim: int,
+        *,
+        mlp_layers: int = 2,
+        mlp_hidden: int | None = None,
+        act: str = "relu",
+        norm: str = "batch",
+    ) -> None:
+        super().__init__()
+        if mlp_layers < 1:
+            raise ValueError(f"mlp_layers must be at least 1, got {mlp_layers}")
+        check_name("act", act, ACTIVATIONS)
+        self.in_dim, self.out_dim, self.act = in_dim, out_dim, act
+        widths = [in_dim, *[mlp_hidden or out_dim] * (mlp_layers - 1), out_dim]
+        self.eps = nn.Parameter(torch.zeros(1))
+        self.linears = nn.ModuleList(
+            nn.Linear(a, b, bias=not has_own_bias(norm)) for a, b in pairwise(widths)
+        )
+        self.norms = nn.ModuleList(make_norm(norm, width) for width in widths[1:])
+
+    def reset_parameters(self) -> None:
+        """Draw the weights afresh and set epsilon to 0."""
+        nn.init.zeros_(self.eps)
+        for module in (*self.linears, *self.norms):
+            module.reset_parameters()
+
+    def forward(self, x: Tensor, rows: Rows) -> Tensor:
+        """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`."""
+        x = (1 + self.eps) * rows.keep(x) + rows.neighbours(x)
+        for linear, norm in zip(self.linears, self.norms, strict=True):
+            x = ACTIVATIONS[self.act](norm(linear(x), rows))
+        return x
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_dim}, {self.out_dim}, mlp_layers={len(self.linears)})"
+
+
+class Phi(nn.Module):
+    r"""A stack of layers with skip connections, and a linear readout where ``out_dim`` asks for one.
+
+    ``skip="residual"``: :math:`X_{l+1} = X_l + f_l(X_l)` wherever the widths agree (all but the first layer,
+    which lifts the signal). ``skip="sum"``: the output is :math:`\sum_l X_l`, the sum of all layers' outputs.
+
+    Args:
+        layers: the layers, in order; each takes ``(x, rows)`` and knows its ``in_dim`` and ``out_dim``.
+        skip: one of :data:`SKIPS`.
+        out_dim: width of the readout; without it the last layer's rows are the output.
+        bias: whether the readout has a bias.
+    """
+
+    layers: nn.ModuleList
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        *,
+        skip: str = "none",
+        out_dim: int | None = None,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        check_name("skip", skip, SKIPS)
+        _check_widths(layers, skip)
+        self.skip = skip
+        self.layers = nn.ModuleList(layers)
+        width = layers[-1].out_dim
+        self.readout = nn.Linear(width, out_dim, bias=bias) if out_dim is not None else None
+        self.out_dim: int = out_dim if out_dim is not None else width
+
+    def reset_parameters(self) -> None:
+        """Draw all weights afresh."""
+        for module in (*self.layers, *([self.readout] if self.readout is not None else [])):
+            module.reset_parameters()
+
+    def forward(self, x: Tensor, rows: Rows | Sequence[Rows]) -> Tensor:
+        """Signals :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`; ``rows`` for all layers, or one each."""
+        per_layer = rows if isinstance(rows, Sequence) else [rows] * len(self.layers)
+        total: Tensor | None = None
+        for layer, layer_rows in zip(self.layers, per_layer, strict=True):
+            out = layer(x, layer_rows)
+            if self.skip == "residual" and layer.in_dim == layer.out_dim:
+                out = out + layer_rows.keep(x)
+            if self.skip == "sum":
+                total = out if total is None else layer_rows.keep(total) + out
+            x = out
+        x = x if total is None else total
+        return x if self.readout is None else self.readout(x)
+
+    def __repr__(self) -> str:
+        layers = ", ".join(map(repr, self.layers))
+        return f"{type(self).__name__}([{layers}], skip={self.skip!r}, out_dim={self.out_dim})"
+
+
+def build_phi(
+    out_dim: int,
+    *,
+    hidden_dim: int,
+    num_layers: int,
+    num_taps: int,
+    mlp_layers: int,
+    mlp_hidden: int | None,
+    norm: str,
+    skip: str,
+    act: str,
+    bias: bool = True,
+) -> Phi:
+    r"""The paper's :math:`\Phi` on scalar signals: a generalised layer (unless K = 0), then GIN layers.
+
+    ``norm="graph"`` is for the generalised layer, as in the authors' code; the others have batch norm.
+    """
+    for name, value, least in (
+        ("hidden_dim", hidden_dim, 1),
+        ("num_layers", num_layers, 0),
+        ("num_taps", num_taps, 0),
+    ):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
+    if num_taps == 0 and num_layers == 0:
+        raise ValueError("num_taps and num_layers are both 0: there is no layer left")
+    if num_taps == 0 and norm == "graph":
+        raise ValueError("norm 'graph' is that of the generalised layer, which num_taps=0 omits")
+    layers: list[Layer] = []
+    if num_taps > 0:
+        layers.append(TapLayer(1, hidden_dim, num_taps, act=act, norm=norm, bias=not has_own_bias(norm)))
+    inner = "batch" if norm == "graph" else norm
+    for _ in range(num_layers):
+        width = hidden_dim if layers else 1
+        layers.append(
+            GINLayer(width, hidden_dim, mlp_layers=mlp_layers, mlp_hidden=mlp_hidden, act=act, norm=inner)
+        )
+    return Phi(layers, skip=skip, out_dim=out_dim, bias=bias)
+
+
+def _check_widths(layers: Sequence[Layer], skip: str) -> None:
+    if not layers:
+        raise ValueError("Phi needs at least one layer")
+    for before, after in pairwise(layers):
+        if before.out_dim != after.in_dim:
+            raise ValueError(f"{before!r} gives {before.out_dim} columns, {after!r} takes {after.in_dim}")
+    if skip == "sum" and len({layer.out_dim for layer in layers}) > 1:
+        raise ValueError("skip 'sum' adds all layers' outputs: they must have the same width")

@@ -1,0 +1,116 @@
+r"""Statistics over the samples: :math:`P = \rho(P^{(1)}, \dots, P^{(M)})`.
+
+Everything a statistic needs is additive in the samples (or a maximum), so samples may arrive in chunks:
+
+.. math::
+    c = \sum_m 1, \quad s = \sum_m (x_m - r), \quad t = \sum_m (x_m - r)^2, \qquad
+    mean = r + s / c, \quad var = t / c - (s / c)^2
+
+for any reference :math:`r` that does not depend on :math:`m`. It is held constant (neither the values nor the
+gradients depend on it) and lies close to the mean, so that nothing cancels. The variance is that of the
+:math:`M` samples themselves (no :math:`M - 1`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.utils import scatter
+
+from graphgps_pearl.pearl.names import check_name
+from graphgps_pearl.pearl.rows import PairRows
+
+POOLS = ("mean", "sum", "var", "std", "max")
+
+
+class Moments(NamedTuple):
+    """What :func:`statistics` needs of the samples seen so far; :obj:`[N, D]` each."""
+
+    size: Tensor  # [N, 1], how many samples
+    reference: Tensor | None
+    first: Tensor
+    second: Tensor | None
+    maximum: Tensor | None
+
+
+def parse_pool(pool: str) -> tuple[str, ...]:
+    """Split a name such as ``mean+std`` into the statistics it is made of.
+
+    >>> parse_pool("mean+std")
+    ('mean', 'std')
+    """
+    names = tuple(name.strip() for name in pool.split("+"))
+    for name in names:
+        check_name("pool", name, POOLS)
+    if len(set(names)) < len(names):
+        raise ValueError(f"pool {pool!r} names a statistic twice")
+    return names
+
+
+def sample_moments(x: Tensor, pool: Sequence[str], reference: Tensor | None = None) -> Moments:
+    """Moments over the samples of ``x`` :obj:`[N, M, D]`; chunks to be merged share a ``reference``."""
+    size = x.new_full((x.size(0), 1), x.size(1))
+    second = None
+    if _spread(pool):
+        reference = x.mean(1).detach() if reference is None else reference
+        x_r = x - reference.unsqueeze(1)
+        first, second = x_r.sum(1), x_r.square().sum(1)
+    else:
+        first = x.sum(1)
+    return Moments(size, reference, first, second, x.amax(1) if "max" in pool else None)
+
+
+def pair_moments(x: Tensor, rows: PairRows, pool: Sequence[str]) -> Moments:
+    """Moments over the basis vectors :math:`m` of the pairs ``x`` :obj:`[R, D]`."""
+    size = rows.size.to(x.dtype).unsqueeze(1)
+    first = rows.pool @ x
+    reference = second = maximum = None
+    if _spread(pool):
+        reference = (first / size).detach()
+        x_r = x - reference[rows.node]
+        first, second = rows.pool @ x_r, rows.pool @ x_r.square()
+    if "max" in pool:
+        maximum = scatter(x, rows.node, dim=0, dim_size=rows.graphs.num_nodes, reduce="max")
+    return Moments(size, reference, first, second, maximum)
+
+
+def merge_moments(a: Moments, b: Moments) -> Moments:
+    """Moments of two disjoint sets of samples together; both have the same reference."""
+    second = a.second + b.second if a.second is not None and b.second is not None else None
+    maximum = torch.maximum(a.maximum, b.maximum) if a.maximum is not None and b.maximum is not None else None
+    return Moments(a.size + b.size, a.reference, a.first + b.first, second, maximum)
+
+
+def statistics(moments: Moments, pool: Sequence[str]) -> Tensor:
+    """The statistics named in ``pool`` side by side, :obj:`[N, len(pool) * D]`.
+
+    >>> x = torch.tensor([[[1.0], [2.0], [3.0], [6.0]]])  # one node, four samples
+    >>> pool = ("mean", "sum", "var", "max")
+    >>> statistics(sample_moments(x, pool), pool).tolist()
+    [[3.0, 12.0, 3.5, 6.0]]
+    """
+    return torch.cat([_statistic(moments, name) for name in pool], dim=1)
+
+
+def _statistic(moments: Moments, name: str) -> Tensor:
+    size, reference, first, second, maximum = moments
+    if name in ("mean", "sum"):
+        total = first if reference is None else first + size * reference
+        return total if name == "sum" else total / size
+    if name == "max":
+        assert maximum is not None
+        return maximum
+    assert second is not None
+    var = (second / size - (first / size).square()).clamp(min=0)
+    if name == "var":
+        return var
+    # the root has no slope at 0: a node whose samples all agree passes no gradient on
+    positive = var > 0
+    return torch.where(positive, torch.where(positive, var, torch.ones_like(var)).sqrt(), var)
+
+
+def _spread(pool: Sequence[str]) -> bool:
+    return "var" in pool or "std" in pool
