@@ -11,9 +11,11 @@ from graphgps_pearl.config.loading import dump, load, override, parse, unused
 from graphgps_pearl.config.resolving import encodings
 from graphgps_pearl.config.schema import SCHEMA, add_group, defaults
 from graphgps_pearl.config.times import kernel_times
+from graphgps_pearl.errors import ConfigError
 
 __all__ = [
     "SCHEMA",
+    "ConfigError",
     "Key",
     "activate",
     "add_group",

@@ -11,8 +11,8 @@ def activate(cfg: CfgNode, dim_in: int | None = None, dim_out: int | None = None
     """Copy a config into GraphGym's global one, with what GraphGym and upstream's main derive from it.
 
     GraphGym's config is set up anew first, so groups that a third party added with ``register_config`` are
-    there with their defaults, and nothing of an earlier config is left. ``dim_in`` and ``dim_out`` (columns of
-    the node features, number of outputs) go to ``cfg.share``. The config given is not changed.
+    there with their defaults, and nothing of an earlier config is left. ``dim_in`` and ``dim_out`` (columns
+    of the node features, number of outputs) go to ``cfg.share``. The config given is not changed.
     """
     from torch_geometric.graphgym.config import cfg as target
     from torch_geometric.graphgym.config import set_cfg

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -45,6 +45,7 @@ class Key:
         type: ``bool``, ``int``, ``float``, ``str`` or a list of one of them such as ``list[int]``; taken from
             ``default`` where that is no list.
         choices: the texts allowed, spelled as they are stored; upper and lower case are not told apart.
+        aliases: further texts, and the choice each stands for.
         min, max: inclusive bounds, of every item if the value is a list.
         above, below: exclusive bounds.
         length: fewest and most items of a list.
@@ -57,6 +58,7 @@ class Key:
     help: str
     type: Any = None
     choices: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
     min: float | None = None
     max: float | None = None
     above: float | None = None
@@ -147,7 +149,7 @@ class Key:
         )
 
     def _choose(self, text: str) -> str:
-        spelled = {choice.lower(): choice for choice in self.choices}
+        spelled = {choice.lower(): choice for choice in self.choices} | dict(self.aliases)
         if text.lower() in spelled:
             return spelled[text.lower()]
         near = get_close_matches(text.lower(), spelled, n=1)

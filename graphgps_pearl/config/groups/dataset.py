@@ -12,8 +12,10 @@ def _composition(name: str) -> str | None:
     return None
 
 
-def _ratios(ratios: list[float]) -> str | None:
-    return None if sum(ratios) <= 1 + 1e-6 else "expected parts of the whole that sum to at most 1"
+def _parts(parts: list[float]) -> str | None:
+    if abs(sum(parts) - 1) < 1e-6 or (sum(parts) > 1 and all(part == int(part) for part in parts)):
+        return None
+    return "expected parts of the whole that sum to 1, or numbers of graphs"
 
 
 KEYS = {
@@ -48,20 +50,19 @@ KEYS = {
         choices=(
             "classification",
             "classification_binary",
-            "classification_multi",
             "classification_multilabel",
             "regression",
         ),
+        aliases={"classification_multi": "classification"},  # GraphGym's word for exclusive classes
     ),
     "split_mode": Key("standard", "How the data is split: standard, random, scaffold, size, or cv-..."),
     "split": Key(
         [0.8, 0.1, 0.1],
-        "Parts for training, validation and test when the split is made here.",
+        "Parts (or numbers of graphs) for training, validation and test when the split is made here.",
         type=list[float],
-        above=0,
-        below=1,
+        min=0,
         length=(2, 3),
-        check=_ratios,
+        check=_parts,
     ),
     "split_index": Key(0, "Which of several splits or folds to use.", min=0),
     "split_dir": Key("./splits", "Folder for the folds of cross-validation.", used=False),

@@ -20,7 +20,7 @@ KEYS = {
         0, "Seed of the first run; with --repeat N the seeds are seed .. seed+N-1.", min=0, max=2**31 - 1
     ),
     "metric_best": Key(
-        "auto", "Metric of the validation split that chooses the best epoch; auto = the loss."
+        "auto", "Metric that chooses the best epoch; auto = by the task (mae, accuracy, auc, ap)."
     ),
     "metric_agg": Key(
         "argmax",

@@ -5,14 +5,16 @@ from __future__ import annotations
 from graphgps_pearl.config.key import Key
 
 KEYS = {
-    "optimizer": Key("adam", "Optimiser: adamW, adam, sgd, or a registered one."),
+    "optimizer": Key("adam", "Optimiser.", choices=("adamW", "adam", "sgd", "adagrad")),
     "base_lr": Key(0.01, "Learning rate, after warm-up if there is one.", above=0),
     "weight_decay": Key(5e-4, "Weight decay (decoupled with adamW).", min=0),
     "momentum": Key(0.9, "Momentum of sgd.", min=0, below=1),
     "max_epoch": Key(200, "Number of epochs.", min=1),
     "scheduler": Key(
         "cos",
-        "Schedule: none, step, cos, {cosine,linear}_with_warmup, reduce_on_plateau, or a registered one.",
+        "Schedule of the learning rate.",
+        choices=("none", "step", "cos", "cosine_with_warmup", "linear_with_warmup", "reduce_on_plateau"),
+        aliases={"steps": "step"},
     ),
     "num_warmup_epochs": Key(50, "Epochs of linear warm-up in the *_with_warmup schedules.", min=0),
     "min_lr": Key(0.0, "Learning rate below which reduce_on_plateau does not go.", min=0),

@@ -6,6 +6,18 @@ from graphgps_pearl.config.key import Key
 from graphgps_pearl.config.times import check_times
 
 OPERATORS = ("adjacency", "laplacian", "sym_adjacency", "sym_laplacian", "random_walk")
+ACTIVATIONS = (
+    "relu",
+    "gelu",
+    "silu",
+    "elu",
+    "leaky_relu",
+    "tanh",
+    "sigmoid",
+    "softplus",
+    "square",
+    "identity",
+)
 POOLS = ("mean", "sum", "var", "std", "max")
 
 
@@ -109,7 +121,7 @@ def phi(pool: str) -> dict[str, Key]:
             "Skip connections of Φ; sum = the layers' outputs are added up.",
             choices=("none", "residual", "sum"),
         ),
-        "act": Key("relu", "Activation inside Φ."),
+        "act": Key("relu", "Activation inside Φ.", choices=ACTIVATIONS),
         "pool": Key(
             pool, "Statistic over the samples; several are joined by + and projected.", check=check_pool
         ),
