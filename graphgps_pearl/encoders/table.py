@@ -12,6 +12,8 @@ from graphgps_pearl.encoders.dummy_edge import DummyEdgeEncoder
 from graphgps_pearl.encoders.equivstable import EquivStableLapPENodeEncoder
 from graphgps_pearl.encoders.lappe import LapPENodeEncoder
 from graphgps_pearl.encoders.linear import LinearEdgeEncoder, LinearNodeEncoder
+from graphgps_pearl.encoders.pearl import BPEARLNodeEncoder, RPEARLNodeEncoder
+from graphgps_pearl.encoders.random_id import RandomIDNodeEncoder
 from graphgps_pearl.encoders.rwse import RWSENodeEncoder
 from graphgps_pearl.encoders.signnet import SignNetNodeEncoder
 from graphgps_pearl.encoders.spe import SPENodeEncoder
@@ -25,11 +27,14 @@ DATA_ENCODERS: dict[str, Callable[..., nn.Module]] = {
 POSITIONAL_ENCODERS: dict[str, type[PosEncEncoder]] = {
     encoder.name: encoder
     for encoder in (
+        RPEARLNodeEncoder,
+        BPEARLNodeEncoder,
         RWSENodeEncoder,
         LapPENodeEncoder,
         SignNetNodeEncoder,
         SPENodeEncoder,
         EquivStableLapPENodeEncoder,
+        RandomIDNodeEncoder,
     )
 }
 NODE_ENCODERS: dict[str, Callable[..., nn.Module]] = {**DATA_ENCODERS, **POSITIONAL_ENCODERS}

@@ -1,0 +1,52 @@
+"""``RPEARL`` and ``BPEARL``: the encodings of :mod:`graphgps_pearl.pearl` for GraphGym.
+
+Each key of ``posenc_RPEARL`` and ``posenc_BPEARL`` is an argument of the module of that name, apart from the
+three that say where the encoding enters; 0 stands for the arguments that may be None. Only ``edge_index`` and
+``batch`` are read, and nothing is precomputed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from graphgps_pearl.encoders.base import PosEncEncoder
+from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.pearl import BPEARL, RPEARL
+
+
+class _PEARLNodeEncoder(PosEncEncoder):
+    module: ClassVar[type[nn.Module]]
+
+    @classmethod
+    def build(cls, settings: Any, dim_emb: int) -> nn.Module:
+        """Read the config group, key by argument."""
+        arguments = {name: settings[name] for name in inspect.signature(cls.module).parameters}
+        for name in ("mlp_hidden", "chunk_size"):
+            if arguments.get(name) == 0:
+                arguments[name] = None
+        try:
+            return cls.module(**arguments)
+        except ValueError as error:
+            raise ConfigError(f"posenc_{cls.name}: {error}") from None
+
+    def encode(self, batch: Batch) -> Tensor:
+        """Encode the bare graphs."""
+        return self.encoding(batch.edge_index, batch.batch, batch.num_nodes)
+
+
+class RPEARLNodeEncoder(_PEARLNodeEncoder):
+    """R-PEARL for GraphGym; config group ``posenc_RPEARL``."""
+
+    name = "RPEARL"
+    module = RPEARL
+
+
+class BPEARLNodeEncoder(_PEARLNodeEncoder):
+    """B-PEARL for GraphGym; config group ``posenc_BPEARL``."""
+
+    name = "BPEARL"
+    module = BPEARL
