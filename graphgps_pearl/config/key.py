@@ -22,6 +22,8 @@ _NUMBER = re.compile(r"[-+]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][-+]?\d{1,
 _TRUE, _FALSE, _NULL = {"true", "yes", "on"}, {"false", "no", "off"}, {"", "~", "null", "none"}
 _PLURAL = {int: "integers", float: "numbers", str: "texts", bool: "true/false values"}
 
+_EXAMPLES = {int: "1, 2", float: "0.5, 1", str: "a, b", bool: "true, false"}
+
 
 class BadValueError(ValueError):
     """A value that its key does not allow; the message says what is allowed."""
@@ -85,23 +87,11 @@ class Key:
     @property
     def allowed(self) -> str:
         """What may be written, in words: ``an integer >= 1``."""
-        low = (
-            f">= {self.min:g}"
-            if self.min is not None
-            else f"> {self.above:g}"
-            if self.above is not None
-            else ""
-        )
-        high = (
-            f"<= {self.max:g}"
-            if self.max is not None
-            else f"< {self.below:g}"
-            if self.below is not None
-            else ""
-        )
-        bounds = f" {low} and {high}" if low and high else f" {low or high}" if low or high else ""
+        limits = ((">=", self.min), (">", self.above), ("<=", self.max), ("<", self.below))
+        bounds = " and ".join(f"{sign} {limit}" for sign, limit in limits if limit is not None)
+        bounds = f" {bounds}" if bounds else ""
         if self.is_list:
-            words = f"a list of {_PLURAL[self.item]}{bounds}"
+            words = f"a list of {_PLURAL[self.item]}{bounds}, such as [{_EXAMPLES[self.item]}]"
         elif self.choices:
             words = "one of " + ", ".join(self.choices)
         else:

@@ -7,6 +7,7 @@ and hold for the defaults. Names that others may register (encoders, networks, h
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from yacs.config import CfgNode
 
@@ -53,9 +54,14 @@ def _global(cfg: CfgNode) -> str:
 def _layer_type_is_local_and_global(cfg: CfgNode) -> str | None:
     if cfg.model.type != "GPSModel" or (_local(cfg) in LOCAL and _global(cfg) in GLOBAL):
         return None
+    known = {
+        f"{local}+{attention}".lower(): f"{local}+{attention}" for local in LOCAL for attention in GLOBAL
+    }
+    near = get_close_matches(cfg.gt.layer_type.lower(), known, n=1)
+    example = known[near[0]] if near else "GINE+Transformer"
     return (
         f"gt.layer_type = {cfg.gt.layer_type}: expected LOCAL+GLOBAL for model.type GPSModel, such as "
-        f"GINE+Transformer; local: {', '.join(LOCAL)}; global: {', '.join(GLOBAL)}"
+        f"{example}; local: {', '.join(LOCAL)}; global: {', '.join(GLOBAL)}"
     )
 
 
@@ -154,6 +160,18 @@ def _phi_has_layers(cfg: CfgNode) -> str | None:
         group = f"posenc_{encoding}"
         if encoding in encodings(cfg) and not cfg[group].num_layers and not cfg[group].num_taps:
             return f"{group}.num_layers = 0: needs {group}.num_taps >= 1, or Φ has no layer at all"
+    return None
+
+
+@_rule
+def _chunks_need_no_batch_norm(cfg: CfgNode) -> str | None:
+    group = cfg.posenc_RPEARL
+    chunked = 0 < group.chunk_size < group.num_samples
+    if "RPEARL" in encodings(cfg) and chunked and group.norm in ("batch", "graph"):
+        return (
+            f"posenc_RPEARL.chunk_size = {group.chunk_size}: posenc_RPEARL.norm = {group.norm} would differ "
+            "from chunk to chunk; use norm: layer or none, or chunk_size: 0"
+        )
     return None
 
 

@@ -104,7 +104,7 @@ def phi(pool: str) -> dict[str, Key]:
 
     return {
         "hidden_dim": Key(40, "Width F of Φ.", min=1),
-        "num_layers": Key(8, "GIN layers L of Φ.", min=0),
+        "num_layers": Key(4, "GIN layers L of Φ.", min=0),
         "num_taps": Key(
             1, "Taps K of the generalised layer before them; 0 = no such layer.", min=0, max=1000
         ),
