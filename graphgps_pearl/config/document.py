@@ -63,9 +63,9 @@ def document() -> str:
     rows_unused = [(f"`{key}`", _code(entry.default), entry.help) for key, entry in unused.items()]
     parts.append(
         "## Accepted, not used\n\nKeys of GraphGym and GraphGPS that change nothing here. A file that sets "
-        f"one to something else is told so, in one line.\n\n{_table(('key', 'default', 'meaning'), rows_unused)}"
+        "one to something else is told so, in one line.\n"
     )
-    return "\n".join([*parts, _ADDING])
+    return "\n".join([*parts, _table(("key", "default", "meaning"), rows_unused), _ADDING])
 
 
 def _code(value: Value) -> str:

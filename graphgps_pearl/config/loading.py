@@ -45,7 +45,7 @@ def load(path: str | Path, overrides: Iterable[object] = ()) -> CfgNode:
         path: the file.
         overrides: keys and values in turn, as on the command line: ``["gt.layers", "4", "seed", 1]``.
     """
-    return parse(_read(Path(path)), overrides, name=str(path))
+    return parse(_read(Path(path)), overrides, name=_clip(str(path), 300))
 
 
 def parse(text: str, overrides: Iterable[object] = (), name: str = "config") -> CfgNode:
@@ -150,19 +150,18 @@ def _clip(text: str, most: int = 60) -> str:
 
 
 def _read(path: Path) -> str:
+    name = _clip(str(path), 300)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file{_near_file(path)}") from None
+        raise ConfigError(f"{name}: no such file{_near_file(path)}") from None
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{_clip(str(path))}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        raise ConfigError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from None
+        raise ConfigError(f"{name}: is not UTF-8 text (byte {error.start})") from None
 
 
 def _near_file(path: Path) -> str:
