@@ -11,7 +11,7 @@ from graphgps_pearl.layers.layout import Layout, squared_distance
 from graphgps_pearl.layers.local import (
     LOCAL_MODELS,
     Convolution,
-    DistanceGINEConv,
+    DistanceGINE,
     LocalSettings,
     build_local,
     degree_histogram,
@@ -25,7 +25,7 @@ __all__ = [
     "LOCAL_MODELS",
     "Activation",
     "Convolution",
-    "DistanceGINEConv",
+    "DistanceGINE",
     "DistanceGate",
     "GPSLayer",
     "GatedGCN",

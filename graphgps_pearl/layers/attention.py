@@ -39,13 +39,9 @@ class MultiheadAttention(nn.Module):
         self.in_proj_weight = nn.Parameter(torch.empty(3 * dim, dim))
         self.in_proj_bias = nn.Parameter(torch.empty(3 * dim))
         self.out_proj = nn.Linear(dim, dim)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the weights anew, as torch does: Xavier for the stacked projections, biases zero."""
+        # torch's order of draws, so that the same seed gives the same weights.
         nn.init.xavier_uniform_(self.in_proj_weight)
         nn.init.zeros_(self.in_proj_bias)
-        self.out_proj.reset_parameters()
         nn.init.zeros_(self.out_proj.bias)
 
     def forward(self, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:

@@ -74,23 +74,27 @@ class Convolution(nn.Module):
         return self.conv(x, *self.arguments(x, edge_index, edge_attr, layout)), edge_attr
 
 
-class DistanceGINEConv(pyg_nn.GINEConv):
-    """GINE, messages weighed by distance: x_i' = MLP((1 + ε) x_i + Σ_j g(|p_i - p_j|²) relu(x_j + e_ij))."""
+class DistanceGINE(nn.Module):
+    """GINE, messages weighed by distance: x_i' = MLP(x_i + Σ_j g(|p_i - p_j|²) relu(x_j + L e_ij)).
 
-    def __init__(self, mlp: nn.Module, gate: DistanceGate, **kwargs: Any) -> None:
-        super().__init__(mlp, **kwargs)
-        self.gate = gate
+    Args:
+        mlp: [N, F] to [N, F].
+        gate: g.
+        lift: L, which brings edge features to the width of the nodes.
+    """
+
+    # Not derived from PyG's GINEConv: a subclass with another message inherits the propagate() that PyG
+    # generates for the parent, and fails as soon as the parent has been used once.
+
+    def __init__(self, mlp: nn.Module, gate: DistanceGate, lift: nn.Module) -> None:
+        super().__init__()
+        self.mlp, self.gate, self.lift = mlp, gate, lift
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, distance: Tensor | None) -> Tensor:
         """Nodes [N, F], edges [E, D] and squared distances [E, 1] to nodes [N, F]."""
-        sum_ = self.propagate(
-            edge_index, x=(x, x), edge_attr=edge_attr, weight=self.gate(distance), size=None
-        )
-        return self.nn(sum_ + (1 + self.eps) * x)
-
-    def message(self, x_j: Tensor, edge_attr: Tensor, weight: Tensor) -> Tensor:
-        """The message over each edge."""
-        return super().message(x_j, edge_attr) * weight
+        source, target = edge_index
+        messages = (x[source] + self.lift(edge_attr)).relu() * self.gate(distance)
+        return self.mlp(x + messages.new_zeros(x.shape).index_add(0, target, messages))
 
 
 def _edges_only(x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout) -> tuple[Any, ...]:
@@ -150,10 +154,11 @@ def _gin(s: LocalSettings) -> nn.Module:
 
 def _gine(s: LocalSettings) -> nn.Module:
     edge_dim = _needs_edges(s, "GINE")
-    lift = {} if edge_dim == s.dim else {"edge_dim": edge_dim}
     if s.equivstable_pe:
-        return Convolution(DistanceGINEConv(_mlp(s), DistanceGate(s.dim, s.act), **lift), _with_distances)
-    return Convolution(pyg_nn.GINEConv(_mlp(s), **lift), _with_features)
+        lift = nn.Identity() if edge_dim == s.dim else nn.Linear(edge_dim, s.dim)
+        return Convolution(DistanceGINE(_mlp(s), DistanceGate(s.dim, s.act), lift), _with_distances)
+    conv = pyg_nn.GINEConv(_mlp(s), edge_dim=None if edge_dim == s.dim else edge_dim)
+    return Convolution(conv, _with_features)
 
 
 def _gat(s: LocalSettings) -> nn.Module:
@@ -164,9 +169,9 @@ def _gat(s: LocalSettings) -> nn.Module:
 
 def _gen(s: LocalSettings) -> nn.Module:
     conv = pyg_nn.GENConv(s.dim, s.dim, edge_dim=s.edge_dim)
-    for module in conv.modules():
-        if isinstance(module, pyg_nn.BatchNorm):
-            module.allow_single_element = True  # as everywhere else here: one row has no variance
+    for number, module in enumerate(conv.mlp):
+        if isinstance(module, nn.BatchNorm1d):  # one row has no variance, here as everywhere else
+            conv.mlp[number] = pyg_nn.BatchNorm(module.num_features, allow_single_element=True)
     return Convolution(conv, _edges_only if s.edge_dim is None else _with_features)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 # Importing the builder fills GraphGym's registry with GraphGym's own networks, heads, poolings and layers.
 import torch_geometric.graphgym.model_builder  # noqa: F401
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.graphgym.models.layer import new_layer_config
 
 from graphgps_pearl import config, encoders
@@ -57,7 +58,9 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     Returns:
         A module whose ``forward(batch)`` gives (prediction, target).
     """
-    config.activate(cfg)
+    if cfg is not active_cfg:  # GraphGym's own create_model comes with the active one
+        config.activate(cfg, dim_in, dim_out)
+        cfg = active_cfg
     if cfg.model.type in NETWORKS:
         return NETWORKS[cfg.model.type](cfg, dim_in, dim_out)
     return _registered(register.network_dict, NETWORKS, cfg.model.type, "model.type")(dim_in, dim_out)
@@ -203,6 +206,8 @@ class RegisteredLayer(nn.Module):
         residual: whether the layer's result is added to its input.
     """
 
+    parts: ClassVar[dict[str, str]] = {"layer": "local", "act": "local"}
+
     def __init__(self, cfg: Any, name: str, residual: bool) -> None:
         super().__init__()
         make = _registered(register.layer_dict, MESSAGE_PASSING, name, "gnn.layer_type")
@@ -211,7 +216,6 @@ class RegisteredLayer(nn.Module):
         self.act = _registered(register.act_dict, ACTIVATIONS, cfg.gnn.act, "gnn.act")()
         self.dropout = nn.Dropout(cfg.gnn.dropout)
         self.residual = residual
-        self.parts = {"layer": "local", "act": "local"}
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout

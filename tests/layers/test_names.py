@@ -1,0 +1,59 @@
+"""Names that do not exist are answered with those that do."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.layers import (
+    ACTIVATIONS,
+    GPSLayer,
+    LocalSettings,
+    activation,
+    build_local,
+    degree_histogram,
+    reads_edges,
+)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: GPSLayer(8, "gine", "Transformer", edge_dim=8), "did you mean 'GINE'"),
+        (lambda: GPSLayer(8, "GINE", "Transfomer", edge_dim=8), "did you mean 'Transformer'"),
+        (lambda: GPSLayer(8, "Zebra", "None"), "gt.layer_type: there is no 'Zebra'; Known: CustomGatedGCN,"),
+        (lambda: GPSLayer(8, "None", "None"), "None+None leaves nothing"),
+        (lambda: GPSLayer(8, "GINE", "None"), "dataset.edge_encoder: GINE reads edge features"),
+        (lambda: GPSLayer(8, "CustomGatedGCN", "None", edge_dim=4), "edges as wide as nodes: 4 is not 8"),
+        (lambda: GPSLayer(8, "GAT", "None", heads=3), "3 heads do not divide"),
+        (lambda: activation("rellu"), "gnn.act: there is no 'rellu'; did you mean 'relu'"),
+        (
+            lambda: build_local("GCN", LocalSettings(8, equivstable_pe=True), "gnn.layer_type"),
+            "it acts through the local models GINE and CustomGatedGCN, and gnn.layer_type has GCN",
+        ),
+        (lambda: degree_histogram([]), "gt.pna_degrees: [] does not count"),
+        (lambda: degree_histogram([0, 0]), "gt.pna_degrees"),
+        (lambda: degree_histogram([3, -1]), "gt.pna_degrees"),
+    ],
+)
+def test_one_line_that_says_what_to_do(make: object, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make()  # type: ignore[operator]
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_activation_works_and_leaves_its_input_alone() -> None:
+    x = torch.randn(5)
+    for name in ACTIVATIONS:
+        before = x.clone()
+        assert activation(name)(x).shape == x.shape
+        assert torch.equal(x, before)
+    assert isinstance(activation(nn.Tanh), nn.Tanh)
+
+
+def test_who_reads_edges() -> None:
+    assert [reads_edges(name) for name in ("None", "GCN", "GIN")] == [False] * 3
+    assert [reads_edges(name) for name in ("GINE", "GAT", "GENConv", "PNA", "CustomGatedGCN")] == [True] * 5
