@@ -20,7 +20,7 @@ from graphgps_pearl.config.key import BadValueError, Scalar, as_written
 from graphgps_pearl.config.nearest import nearest
 from graphgps_pearl.config.resolving import resolve
 from graphgps_pearl.config.rules import check
-from graphgps_pearl.config.schema import SCHEMA, defaults, get, put, sections
+from graphgps_pearl.config.schema import SCHEMA, SECTIONS, defaults, get, put
 from graphgps_pearl.config.yaml_tree import MAX_BYTES, parse_yaml
 from graphgps_pearl.errors import ConfigError
 
@@ -101,7 +101,7 @@ def _flatten(tree: dict[str, Any], name: str, prefix: str = "") -> Iterator[Sett
                     f"{where}: {_shown(word)}: write a key inside its group, not with a dot in its name"
                 )
             yield Setting(key, entry.value, where, layer=1)
-        elif key in sections():
+        elif key in SECTIONS:
             if isinstance(entry.value, dict):
                 yield from _flatten(entry.value, name, f"{key}.")
             elif entry.value != Scalar(""):
@@ -127,7 +127,7 @@ def _pairs(overrides: Iterable[object]) -> Iterator[Setting]:
 
 
 def _not_a_key(key: str, raw: object, where: str) -> ConfigError:
-    if key in sections():
+    if key in SECTIONS:
         keys = ", ".join(name for name in SCHEMA if name.startswith(f"{key}."))
         return ConfigError(f"{where}: {key} = {_shown(raw)}: is a group, not a key; it has {keys}")
     return ConfigError(f"{where}: {_clip(key)} = {_shown(raw)}: unknown key; {nearest(key)}")
@@ -177,7 +177,7 @@ def _plain(node: CfgNode) -> dict[str, Any]:
     return {key: _plain(value) if isinstance(value, CfgNode) else value for key, value in node.items()}
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # C if it is there
     """Lists on one line, everything else as YAML's safe subset has it."""
 
     def ignore_aliases(self, data: Any) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
-from graphgps_pearl.config.schema import SCHEMA, sections
+from graphgps_pearl.config.schema import SCHEMA, SECTIONS
 
 # Names from other code bases that resemble nothing in ours.
 _ELSEWHERE = {
@@ -28,9 +28,10 @@ _ELSEWHERE = {
 def nearest(key: str) -> str:
     """How to go on from an unknown key: ``did you mean gt.n_heads?``, or the keys of its group."""
     group, _, leaf = key.rpartition(".")
-    names = [*SCHEMA, *sorted(sections())]
+    names = [*SCHEMA, *sorted(SECTIONS)]
     siblings = {name.rpartition(".")[2]: name for name in names if name.rpartition(".")[0] == group}
     same_leaf = [name for name in names if name.rpartition(".")[2] == leaf]
+    same_leaf.sort(key=lambda name: (not _used(name), -SequenceMatcher(None, key, name).ratio()))
     by_lower = {name.lower(): name for name in names}
     found = (
         [by_lower[name] for name in [key.lower()] if name in by_lower]
@@ -43,6 +44,10 @@ def nearest(key: str) -> str:
     if found:
         return f"did you mean {_describe(found[0])}?"
     return f"{group or 'the config'} has {', '.join(siblings)}" if siblings else "see docs/configuration.md"
+
+
+def _used(key: str) -> bool:
+    return key not in SCHEMA or SCHEMA[key].used
 
 
 def _describe(key: str) -> str:

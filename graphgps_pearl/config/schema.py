@@ -10,6 +10,7 @@ from graphgps_pearl.config.groups import GROUPS
 from graphgps_pearl.config.key import Key, Value
 
 SCHEMA: dict[str, Key] = {}
+SECTIONS: set[str] = set()  # every name under which further keys stand: gt, posenc_LapPE.eigen, ...
 _HELP: dict[str, str] = {}
 
 
@@ -26,6 +27,8 @@ def add_group(name: str, keys: Mapping[str, Key], about: str = "") -> None:
         if not entry.optional or entry.default is not None:
             entry.read(entry.default)
         SCHEMA[key] = entry
+        parts = key.split(".")
+        SECTIONS.update(".".join(parts[:depth]) for depth in range(1, len(parts)))
     _HELP.setdefault(name, about)
 
 
@@ -38,15 +41,6 @@ def groups() -> Iterator[tuple[str, str, dict[str, Key]]]:
 def group_of(key: str) -> str:
     """The group a dotted key is in, ``""`` for a key outside any."""
     return key.partition(".")[0] if "." in key else ""
-
-
-def sections() -> set[str]:
-    """Every name under which further keys stand: ``gt``, ``posenc_LapPE.eigen``, ..."""
-    found: set[str] = set()
-    for key in SCHEMA:
-        parts = key.split(".")
-        found.update(".".join(parts[:depth]) for depth in range(1, len(parts)))
-    return found
 
 
 def defaults() -> CfgNode:

@@ -37,6 +37,8 @@ def parse_yaml(text: str, name: str) -> Node:
         raise ConfigError(f"{name}: is larger than {MAX_BYTES // 1024} kB, which no config is")
     try:
         return _Reader(yaml.parse(text, Loader=_Loader), name).document()
+    except UnicodeEncodeError:  # half a character, as the command line may hold one
+        raise ConfigError(f"{name}: has characters that are not text") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: is not valid YAML: {_one_line(error)}") from None
 
