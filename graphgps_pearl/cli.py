@@ -69,13 +69,13 @@ def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
 
 def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> None:
     """Train every seed (or every split of ``run_multiple_splits``), then aggregate."""
-    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     from graphgps_pearl.registry import register
     from graphgps_pearl.report.aggregate import aggregate_rows, describe_run, write_aggregate
     from graphgps_pearl.report.table import text_table
     from graphgps_pearl.training.run import run
     from graphgps_pearl.training.run_folder import RunFolder
 
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)  # after its import, which sets it
     register()
     out_dir = Path(cfg.out_dir)
     folder = out_dir / (cfg_file.stem + (f"-{cfg.name_tag}" if cfg.name_tag else ""))

@@ -33,8 +33,8 @@ class GraphLoader:
         self, graphs: Sequence[Data], order: BatchOrder, *, num_workers: int = 0, pin_memory: bool = False
     ) -> None:
         self.dataset = graphs
-        # Lightning looks for `sampler.set_epoch` and calls it at the start of every epoch.
-        self.sampler = order
+        # Lightning calls `sampler.set_epoch` at the start of every epoch, and looks at `batch_sampler`.
+        self.sampler = self.batch_sampler = order
         self.batch_size = order.batch_size
         self._delivered = 0
         self._loader = DataLoader(

@@ -20,9 +20,12 @@ from graphgps_pearl.errors import ConfigError
 METRICS = {
     "regression": ("mae", "rmse", "r2", "spearmanr"),
     "classification": ("accuracy", "f1"),
+    "classification_multi": ("accuracy", "f1"),  # GraphGym's other name for exclusive classes
     "classification_binary": ("auc", "ap", "accuracy", "f1"),
     "classification_multilabel": ("ap", "auc", "accuracy", "f1"),
 }
+
+EXCLUSIVE_CLASSES = ("classification", "classification_multi")
 
 #: For these a smaller value is the better one.
 SMALLER_IS_BETTER = frozenset({"loss", "mae", "rmse", "mse"})
@@ -65,7 +68,7 @@ def compute_metrics(pred: Tensor, true: Tensor, task_type: str) -> dict[str, flo
     """All metrics of a task; NaN where a metric is undefined on these labels."""
     if task_type == "regression":
         return _regression(pred, true.view_as(pred))
-    if task_type == "classification":
+    if task_type in EXCLUSIVE_CLASSES:
         return _multiclass(pred, true.view(-1))
     return _binary(pred, true.view_as(pred))
 

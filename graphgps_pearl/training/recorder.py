@@ -153,7 +153,7 @@ class Recorder(pl.Callback):
         """Save ``last.ckpt``, keep the one before as ``previous.ckpt``, copy to ``best.ckpt`` if it is."""
         folder = self.folder
         fresh = folder.path / ".fresh.ckpt"
-        trainer.save_checkpoint(fresh)
+        trainer.save_checkpoint(fresh, weights_only=False)
         if not trainer.is_global_zero:
             return
         with fresh.open("rb") as file:

@@ -129,9 +129,10 @@ def make_trainer(cfg: CfgNode, folder: RunFolder, callbacks: list[pl.Callback]) 
     """Lightning's trainer with everything that writes files switched off: the recorder does that."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    kind, _, number = cfg.accelerator.partition(":")
     return pl.Trainer(
-        accelerator=cfg.accelerator,
-        devices=local if world > 1 else "auto" if cfg.devices is None else cfg.devices,
+        accelerator="gpu" if kind == "cuda" else kind,
+        devices=[int(number)] if number else local if world > 1 else cfg.devices,
         num_nodes=world // local,
         max_epochs=cfg.optim.max_epoch,
         precision=cfg.train.precision,

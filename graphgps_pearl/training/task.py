@@ -67,10 +67,10 @@ class GraphTask(pl.LightningModule):
         super().__init__()
         self.network = network
         self.loss = loss
-        self.eval_splits = tuple(eval_splits)
+        self.splits = ("train", *eval_splits)
         self.optim = optim
         self.seed = seed
-        self.epoch_metrics = nn.ModuleDict({s: EpochMetrics(task_type) for s in ("train", *eval_splits)})
+        self.epoch_metrics = nn.ModuleList(EpochMetrics(task_type) for _ in self.splits)
         self.plateau: ReduceLROnPlateau | None = None
         self.grad_norms: list[float] = []
         self._schedule = make_schedule(
@@ -112,7 +112,7 @@ class GraphTask(pl.LightningModule):
             for group in self.trainer.optimizers[0].param_groups:
                 group["lr"] = self.optim.base_lr * self._schedule(self.current_epoch)
         self.grad_norms.clear()
-        for metrics in self.epoch_metrics.values():
+        for metrics in self.epoch_metrics:
             metrics.reset()
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
@@ -127,7 +127,7 @@ class GraphTask(pl.LightningModule):
             graphs = (~torch.isfinite(pred).all(dim=-1)).nonzero().flatten().tolist()
             culprits = f"graphs {graphs[:8]} of the batch" if graphs else "the labels"
             self._stop_at(batch_idx, f"the loss is {loss.item()} ({culprits})")
-        self.epoch_metrics["train"].update(pred, true, loss)
+        self.epoch_metrics[0].update(pred, true, loss)
         return loss
 
     def configure_gradient_clipping(
@@ -147,13 +147,14 @@ class GraphTask(pl.LightningModule):
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch to the metrics of its split."""
         pred, true = self.network(batch)
-        self.epoch_metrics[self.eval_splits[dataloader_idx]].update(pred, true, self.loss(pred, true))
+        self.epoch_metrics[1 + dataloader_idx].update(pred, true, self.loss(pred, true))
 
     def epoch_values(self) -> dict[str, float]:
         """``<split>_<metric>`` of the epoch that just ended, for the splits that were run."""
         return {
             f"{split}_{name}": value
-            for split, metrics in self.epoch_metrics.items()
+            for split, metrics in zip(self.splits, self.epoch_metrics, strict=True)
+            if metrics.update_called
             for name, value in metrics.compute().items()
         }
 

@@ -1,0 +1,274 @@
+"""From a config file to a trained model and its results, as a user runs it."""
+
+import csv
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from graphgps_pearl import cli, config, data
+
+SMALL = """
+metric_best: mae
+metric_agg: argmin
+dataset:
+  format: embedded
+  name: wehi-logp
+  subset: 400
+  task: graph
+  task_type: regression
+  node_encoder: True
+  node_encoder_name: Atom+RPEARL
+  node_encoder_bn: False
+  edge_encoder: True
+  edge_encoder_name: Bond
+  edge_encoder_bn: False
+posenc_RPEARL:
+  dim_pe: 8
+  hidden_dim: 8
+  num_layers: 2
+  num_samples: 4
+train:
+  batch_size: 32
+  eval_period: 1
+  max_params: 500000
+model:
+  type: GPSModel
+  loss_fun: l1
+  graph_pooling: mean
+gt:
+  layer_type: GINE+Transformer
+  layers: 2
+  n_heads: 4
+  dim_hidden: 32
+  dropout: 0.1
+  attn_dropout: 0.1
+gnn:
+  head: san_graph
+  dim_inner: 32
+optim:
+  clip_grad_norm: True
+  optimizer: adamW
+  base_lr: 0.002
+  max_epoch: 12
+  scheduler: cosine_with_warmup
+  num_warmup_epochs: 0
+"""
+
+FEW = ("dataset.subset", "100")
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dataset_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("datasets")
+
+
+@pytest.fixture
+def train(config_file, tmp_path, dataset_dir):
+    def run(*words: str, options: tuple[str, ...] = ()) -> tuple[int, Path]:
+        where = ["out_dir", str(tmp_path / "results"), "dataset.dir", str(dataset_dir)]
+        code = cli.train(["--cfg", str(config_file), *options, *where, *words])
+        return code, tmp_path / "results" / "small" / "0"
+
+    return run
+
+
+def rows(run: Path) -> list[dict[str, str]]:
+    with (run / "metrics.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def numbers(run: Path) -> list[dict[str, str]]:
+    """What must be equal in equal runs: everything but time and memory."""
+    return [{k: v for k, v in row.items() if k not in ("seconds", "memory_mb")} for row in rows(run)]
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return torch.load(run / "last.ckpt", weights_only=True)["state_dict"]
+
+
+def mae_of_the_mean(run: Path) -> float:
+    """The test error of predicting the mean of the training targets."""
+    splits = data.load(config.load(run / "config.yaml")).splits
+    train, test = (torch.cat([graph.y for graph in splits[name]]) for name in ("train", "test"))
+    return float((test - train.mean()).abs().mean())
+
+
+def assert_same_weights(a: Path, b: Path) -> None:
+    first, second = weights(a), weights(b)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+
+
+def test_it_learns_and_leaves_its_results(train, capsys):
+    code, run = train()
+    assert code == 0
+    history = rows(run)
+    assert len(history) == 12
+    assert float(history[-1]["train_loss"]) < 0.6 * float(history[0]["train_loss"])
+
+    result = json.loads((run / "result.json").read_text())
+    best = min(range(12), key=lambda e: float(history[e]["val_mae"]))
+    assert result["best"]["epoch"] == best
+    assert result["best"]["test_mae"] == pytest.approx(float(history[best]["test_mae"]))
+    assert result["best"]["test_mae"] < 0.75 * mae_of_the_mean(run)
+    # AdamW has a state for what it has stepped: every parameter that was counted had a gradient.
+    adam = torch.load(run / "last.ckpt", weights_only=True)["optimizer_states"][0]["state"].values()
+    assert sum(result["parameters"].values()) == sum(state["exp_avg"].numel() for state in adam)
+
+    for name in ("config.yaml", "versions.json", "last.ckpt", "best.ckpt"):
+        assert (run / name).is_file(), name
+    events = EventAccumulator(str(run)).Reload()
+    assert {"train/loss", "val/mae", "test/mae", "run/lr", "run/grad_norm"} <= set(events.Tags()["scalars"])
+    assert [e.step for e in events.Scalars("val/mae")] == list(range(12))
+    aggregate = json.loads((run.parent / "agg" / "results.json").read_text())
+    assert aggregate["mean"]["test_mae"] == result["best"]["test_mae"]
+    assert "test" in (run.parent / "agg" / "results.md").read_text()
+    shown = capsys.readouterr().out
+    assert "epoch   12/12" in shown
+    assert f"{result['best']['test_mae']:.4f}" in shown
+    assert "tensorboard --logdir" in shown
+
+
+def test_a_finished_run_is_reported_and_not_repeated(train, capsys):
+    _, run = train("optim.max_epoch", "2")
+    before = (run / "last.ckpt").stat().st_mtime_ns
+    capsys.readouterr()
+    code, _ = train("optim.max_epoch", "2")
+    assert code == 0
+    shown = capsys.readouterr().out
+    assert "epoch    1/2" not in shown
+    assert "test" in shown
+    assert (run / "last.ckpt").stat().st_mtime_ns == before
+
+    code, _ = train("optim.max_epoch", "3")
+    assert code == 2
+    assert "optim.max_epoch = 2, now it is 3" in capsys.readouterr().err
+    assert (run / "last.ckpt").stat().st_mtime_ns == before
+    code, _ = train("optim.max_epoch", "3", options=("--overwrite",))
+    assert code == 0
+    assert len(rows(run)) == 3
+
+
+@pytest.mark.parametrize("scheduler", ["cosine_with_warmup", "reduce_on_plateau"])
+def test_an_interrupted_run_continues_as_if_it_had_not_been(train, scheduler, monkeypatch, capsys):
+    from graphgps_pearl.training.recorder import Recorder
+
+    words = ("optim.max_epoch", "5", "optim.scheduler", scheduler, "optim.schedule_patience", "0", *FEW)
+    _, whole = train(*words, "name_tag", "whole")
+    whole = whole.parent.with_name("small-whole") / "0"
+
+    save, calls = Recorder._save, []
+
+    def save_then_stop(self, trainer, improved):
+        save(self, trainer, improved)
+        calls.append(None)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recorder, "_save", save_then_stop)
+    code, run = train(*words)
+    assert code == 130
+    assert "the same command continues" in capsys.readouterr().err
+    assert not (run / "result.json").exists()
+    monkeypatch.undo()
+
+    code, run = train(*words)
+    assert code == 0
+    assert numbers(run) == numbers(whole)
+    assert_same_weights(run, whole)
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(train, capsys, caplog):
+    words = ("optim.max_epoch", "4", *FEW)
+    _, run = train(*words)
+    expected = numbers(run)
+    (run / "result.json").unlink()
+    (run / "last.ckpt").write_bytes((run / "last.ckpt").read_bytes()[:1000])
+    code, _ = train(*words)
+    assert code == 0
+    assert "last.ckpt cannot be read" in caplog.text
+    assert numbers(run) == expected
+
+
+def test_seeds_differ_and_repeat_exactly(train):
+    _, run = train("optim.max_epoch", "1", options=("--repeat", "2"))
+    assert numbers(run) != numbers(run.with_name("1"))
+    first = numbers(run)
+    train("optim.max_epoch", "1", options=("--overwrite",))
+    assert numbers(run) == first
+    summary = json.loads((run.parent / "agg" / "results.json").read_text())
+    assert summary["seeds"] == [0, 1]
+    assert summary["std"]["test_mae"] > 0
+
+
+def test_early_stopping_counts_epochs_without_improvement(train):
+    # A learning rate of nearly zero: after the first epoch nothing improves by chance for long.
+    _, run = train("optim.base_lr", "1e-12", "optim.scheduler", "none", "train.early_stopping", "2", *FEW)
+    result = json.loads((run / "result.json").read_text())
+    assert result["epochs"] == result["best"]["epoch"] + 1 + 2 < 12
+
+
+def test_the_budget_stops_before_any_data_is_read(train, capsys, monkeypatch):
+    from graphgps_pearl import data
+
+    def unexpected(*_args, **_kwargs):
+        raise AssertionError("data was loaded")
+
+    monkeypatch.setattr(data, "load", unexpected)
+    code, run = train("train.max_params", "1000")
+    assert code == 2
+    error = capsys.readouterr().err
+    assert "train.max_params: the model has" in error
+    for part in ("encoder", "local", "attention", "feed-forward", "head"):
+        assert part in error
+    assert not (run / "last.ckpt").exists()
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_weights(train, capsys):
+    code, run = train("optim.base_lr", "1e30", "optim.clip_grad_norm", "False", "optim.scheduler", "none")
+    assert code == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("error: epoch ")
+    assert "batch" in error
+    assert not (run / "result.json").exists()
+
+
+def test_mark_done_renames_the_config(train, config_file):
+    train("optim.max_epoch", "1", options=("--mark_done",))
+    assert not config_file.exists()
+    assert config_file.with_name("small.yaml_done").is_file()
+
+
+def test_help_answers_at_once_and_errors_before_torch_is_imported(tmp_path):
+    main = Path(__file__).resolve().parents[2] / "main.py"
+    started = time.perf_counter()
+    help_text = subprocess.run(
+        [sys.executable, main, "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "--cfg FILE" in help_text
+    assert time.perf_counter() - started < 3  # well under one on an idle machine; torch alone takes four
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("gt:\n  layer: 3\n")
+    script = (
+        "import sys; from graphgps_pearl import cli; code = cli.train(['--cfg', sys.argv[1]]); "
+        "assert 'torch' not in sys.modules; sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, bad], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "gt.layer" in done.stderr
+    assert "gt.layers" in done.stderr
