@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -64,20 +65,23 @@ def parse(smiles: str) -> Any:
 def to_graph(molecule: Any, features: str) -> Data:
     """x [N, dim_in], edge_index [2, E], edge_attr [E, edge_dim]; long for ``ogb``, float for
     ``attentivefp``."""
-    _, edge_dim = feature_dims(features)
+    dim_in, edge_dim = feature_dims(features)
     atom_row, bond_row, dtype = _FEATURISERS[features]()
-    atoms = [atom_row(atom) for atom in molecule.GetAtoms()]
-    ends: list[tuple[int, int]] = []
-    bonds: list[list[int]] = []
-    for bond in molecule.GetBonds():
-        i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-        row = bond_row(bond)
-        ends += ((i, j), (j, i))
-        bonds += (row, row)
+    # Flat lists and numpy: nested lists cost torch more than the chemistry costs RDKit.
+    atoms = [value for i in range(molecule.GetNumAtoms()) for value in atom_row(molecule.GetAtomWithIdx(i))]
+    ends: list[int] = []
+    bonds: list[int] = []
+    for i in range(molecule.GetNumBonds()):
+        bond = molecule.GetBondWithIdx(i)
+        begin, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        ends += (begin, end, end, begin)
+        bonds += bond_row(bond)
+    edge_index = np.array(ends, dtype=np.int64).reshape(-1, 2).T.copy()
+    edge_rows = np.array(bonds, dtype=np.int64).reshape(-1, edge_dim).repeat(2, axis=0)
     return Data(
-        x=torch.tensor(atoms, dtype=dtype),
-        edge_index=torch.tensor(ends, dtype=torch.long).reshape(-1, 2).t().contiguous(),
-        edge_attr=torch.tensor(bonds, dtype=dtype).reshape(-1, edge_dim),
+        x=torch.from_numpy(np.array(atoms, dtype=np.int64).reshape(-1, dim_in)).to(dtype),
+        edge_index=torch.from_numpy(edge_index),
+        edge_attr=torch.from_numpy(edge_rows).to(dtype),
     )
 
 
