@@ -26,7 +26,7 @@ CLASSIFICATION_LOSSES: Names = ("cross_entropy", "weighted_cross_entropy")
 ERRORS: Names = ("mae", "rmse", "mse", "loss")
 REGRESSION_METRICS: Names = ("mae", "rmse", "mse", "r2", "spearmanr")
 CLASSIFICATION_METRICS: Names = ("accuracy", "auc", "ap", "f1")
-READS_EDGES: Names = ("GINE", "GAT", "GENConv", "PNA", "CustomGatedGCN")
+NEEDS_EDGES: Names = ("GINE", "CustomGatedGCN")
 
 
 def check(cfg: CfgNode, name: str) -> None:
@@ -199,7 +199,7 @@ def _edges_are_encoded(cfg: CfgNode) -> str | None:
     if cfg.dataset.edge_encoder:
         return None
     mend = "set it True with dataset.edge_encoder_name Bond, TypeDictEdge, LinearEdge or DummyEdge"
-    if _local(cfg) in READS_EDGES:
+    if _local(cfg) in NEEDS_EDGES:
         return f"dataset.edge_encoder = False: {_local(cfg)} in gt.layer_type needs edge features; {mend}"
     if cfg.model.type == "custom_gnn" and cfg.gnn.layer_type in ("gineconv", "gatedgcnconv"):
         return (

@@ -104,6 +104,7 @@ WORDS = {
     "standing times": ("posenc_RWSE.kernel.times_func range(1,5,0)", "a step c that is not 0"),
     "encoder twice": ("dataset.node_encoder_name Atom+RWSE+RWSE", "each once", "such as Atom+BPEARL"),
     "open composition": ("dataset.node_encoder_name Atom+", "dataset.node_encoder_name = Atom+"),
+    "way out of the folder": ("name_tag ../../x", "name_tag = ../../x: expected text without /"),
     "text over lines": ("name_tag a\nb", r"name_tag = a\nb: expected text on one line"),
     # combinations
     "no such local model": (

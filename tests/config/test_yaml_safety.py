@@ -36,8 +36,8 @@ def test_nothing_runs(text: str, tmp_path) -> None:
 def test_words_do_not_run(tmp_path) -> None:
     file = tmp_path / "ran"
     call = f"__import__('os').system('touch {file}')"
-    cfg = config.parse("seed: 1", ["name_tag", call])
-    assert cfg.name_tag == call and not file.exists()
+    cfg = config.parse("seed: 1", ["wandb.name", call])
+    assert cfg.wandb.name == call and not file.exists()
     for key in ("seed", "optim.steps", "optim.base_lr", "gt.batch_norm", "posenc_RWSE.kernel.times_func"):
         with pytest.raises(ConfigError):
             config.parse("seed: 1", [key, call])

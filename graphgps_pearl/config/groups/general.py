@@ -13,9 +13,16 @@ def _device(name: str) -> str | None:
     return "expected auto, cpu, cuda, cuda:0, cuda:1, ..., gpu or mps"
 
 
+def _part_of_a_name(text: str) -> str | None:
+    # It becomes part of a folder's name, which must stay inside out_dir.
+    return "expected text without / and \\" if "/" in text or "\\" in text else None
+
+
 KEYS = {
     "out_dir": Key("results", "Folder of the results; each config file gets a folder of its own in it."),
-    "name_tag": Key("", "Added to the name of the run's folder: <out_dir>/<config>-<name_tag>."),
+    "name_tag": Key(
+        "", "Added to the name of the run's folder: <out_dir>/<config>-<name_tag>.", check=_part_of_a_name
+    ),
     "seed": Key(
         0, "Seed of the first run; with --repeat N the seeds are seed .. seed+N-1.", min=0, max=2**31 - 1
     ),
@@ -27,7 +34,9 @@ KEYS = {
         "Whether the best is the largest or the smallest value of metric_best.",
         choices=("argmax", "argmin"),
     ),
-    "custom_metrics": Key([], "Names of metrics registered with GraphGym to report as well.", type=list[str]),
+    "custom_metrics": Key(
+        [], "Names of metrics registered with GraphGym to report as well.", type=list[str], used=False
+    ),
     "run_multiple_splits": Key(
         [], "Run once per listed split instead of once per seed.", type=list[int], min=0
     ),
@@ -35,7 +44,7 @@ KEYS = {
     "devices": Key(1, "Number of devices to train on.", min=1),
     "num_threads": Key(0, "Threads that torch may use; 0 = as many as help.", min=0, max=1024),
     "num_workers": Key(0, "Processes that load data; 0 = the training process itself.", min=0, max=1024),
-    "round": Key(5, "Decimals of the numbers in tables.", min=0, max=17),
+    "round": Key(5, "Decimals of the numbers in tables.", min=0, max=17, used=False),
     "print": Key("both", "Where GraphGym prints to.", choices=("both", "file", "stdout"), used=False),
     "cfg_dest": Key("config.yaml", "Name of the config's copy in the results.", used=False),
     "run_dir": Key("", "GraphGym's folder of one run; the seed decides it here.", used=False),

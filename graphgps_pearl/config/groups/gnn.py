@@ -20,7 +20,7 @@ KEYS = {
     "act": Key("relu", "Activation: relu, gelu, elu, selu, prelu, or a registered one."),
     "dropout": Key(0.0, "Dropout of custom_gnn's layers and of the linear layers.", min=0, below=1),
     "agg": Key("add", "Aggregation of GraphGym's generalconv.", used=False),
-    "stage_type": Key("stack", "How GraphGym stacks layers.", used=False),
+    "stage_type": Key("stack", "How custom_gnn stacks its layers: stack, or skipsum = residual."),
     "skip_every": Key(1, "Layers between GraphGym's skips.", min=1, used=False),
     "normalize_adj": Key(False, "Normalise the adjacency in GraphGym's layers.", used=False),
     "msg_direction": Key("single", "Direction of messages.", choices=("single", "both"), used=False),
@@ -28,7 +28,7 @@ KEYS = {
     "att_heads": Key(1, "Heads of GraphGym's attention layers.", min=1, used=False),
     "att_final_linear": Key(False, "Linear layer after GraphGym's attention.", used=False),
     "att_final_linear_bn": Key(False, "Batch norm after GraphGym's attention.", used=False),
-    "l2norm": Key(True, "Normalise after GraphGym's message passing.", used=False),
+    "l2norm": Key(True, "Rows of unit length after each layer before message passing."),
     "keep_edge": Key(0.5, "Part of the edges GraphGym keeps.", min=0, max=1, used=False),
     "clear_feature": Key(True, "Clear GraphGym's cached features.", used=False),
 }
