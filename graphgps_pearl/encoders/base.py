@@ -41,16 +41,20 @@ class PosEncEncoder(nn.Module):
     def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
         super().__init__()
         settings = cfg[f"posenc_{self.name}"]
-        free = dim_emb - self.columns(settings)
+        columns = self.columns(settings)
+        free = dim_emb - columns
         if free < 0:
             raise WidthError(
                 f"posenc_{self.name}.dim_pe is {settings.dim_pe}, more than the {dim_emb} columns there are"
             )
-        self.injected = self.injected_columns(settings) > 0
-        self.stored = self.injected or getattr(settings, "pass_as_var", False)
+        self.concatenated = columns > 0
+        self.stored = not self.concatenated or settings.pass_as_var
         self.expand_x = expand_x
         self.linear_x = nn.Linear(cfg.share.dim_in, free) if expand_x and free else None
-        self.encoding = self.build(settings, dim_emb)
+        try:
+            self.encoding = self.build(settings, dim_emb)
+        except ValueError as error:
+            raise ConfigError(f"posenc_{self.name}: {error}") from None
 
     @classmethod
     def build(cls, settings: Any, dim_emb: int) -> nn.Module:
@@ -79,7 +83,7 @@ class PosEncEncoder(nn.Module):
     def forward(self, batch: Batch) -> Batch:
         """Set ``batch.x`` and, if asked for, ``batch.pe_<name>``."""
         pe = self.encode(batch)
-        parts = [] if self.injected else [pe]
+        parts = [pe] if self.concatenated else []
         if not self.expand_x:
             parts.insert(0, batch.x)
         elif self.linear_x is not None:

@@ -44,10 +44,6 @@ class EquivStableLapPENodeEncoder(SpectralEncoder):
 
     name = "EquivStableLapPE"
 
-    def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
-        super().__init__(dim_emb, expand_x)
-        self.stored = True
-
     @classmethod
     def build(cls, settings: Any, dim_emb: int) -> EquivStableLapPE:
         """Read ``posenc_EquivStableLapPE``."""

@@ -18,7 +18,6 @@ from torch_geometric.nn.norm import BatchNorm
 from graphgps_pearl.encoders.mlp import mlp
 from graphgps_pearl.encoders.ragged import Pairs
 from graphgps_pearl.encoders.spectral import SpectralEncoder
-from graphgps_pearl.errors import ConfigError
 
 
 class LapPE(nn.Module):
@@ -49,12 +48,12 @@ class LapPE(nn.Module):
             self.lift: nn.Module = mlp(2, 2 * dim_pe, dim_pe, layers)
         elif model == "Transformer":
             if dim_pe % heads:
-                raise ConfigError(f"posenc_LapPE.dim_pe is {dim_pe}, which n_heads {heads} does not divide")
+                raise ValueError(f"dim_pe is {dim_pe}, which n_heads {heads} does not divide")
             self.lift = nn.Linear(2, dim_pe)
             layer = nn.TransformerEncoderLayer(dim_pe, heads, batch_first=True)
             self.transformer = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
         else:
-            raise ConfigError(f"posenc_LapPE.model is {model!r}; choose DeepSet or Transformer")
+            raise ValueError(f"model is {model!r}; choose DeepSet or Transformer")
         self.post = mlp(dim_pe, 2 * dim_pe, dim_pe, post_layers) if post_layers else nn.Identity()
 
     def forward(self, eigvals: Tensor, eigvecs: Tensor, pairs: Pairs) -> Tensor:

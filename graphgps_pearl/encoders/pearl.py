@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from graphgps_pearl.encoders.base import PosEncEncoder
-from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.pearl import BPEARL, RPEARL
 
 
@@ -28,10 +27,7 @@ class _PEARLNodeEncoder(PosEncEncoder):
         for name in ("mlp_hidden", "chunk_size"):
             if arguments.get(name) == 0:
                 arguments[name] = None
-        try:
-            return cls.module(**arguments)
-        except ValueError as error:
-            raise ConfigError(f"posenc_{cls.name}: {error}") from None
+        return cls.module(**arguments)
 
     def encode(self, batch: Batch) -> Tensor:
         """Encode the bare graphs."""

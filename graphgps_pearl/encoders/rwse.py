@@ -39,7 +39,7 @@ class RWSE(nn.Module):
         elif model.lower() == "mlp":
             self.pe_encoder = mlp(num_times, 2 * dim_pe, dim_pe, layers)
         else:
-            raise ConfigError(f"posenc_RWSE.model is {model!r}; choose Linear or MLP")
+            raise ValueError(f"model is {model!r}; choose Linear or MLP")
 
     def forward(self, probabilities: Tensor) -> Tensor:
         """[N, num_times] to [N, dim_pe]."""

@@ -18,7 +18,6 @@ from graphgps_pearl.encoders.gin import GIN
 from graphgps_pearl.encoders.mlp import mlp
 from graphgps_pearl.encoders.ragged import Pairs
 from graphgps_pearl.encoders.spectral import SpectralEncoder, max_slots
-from graphgps_pearl.errors import ConfigError
 
 
 class SignNet(nn.Module):
@@ -72,11 +71,11 @@ class SignNetNodeEncoder(SpectralEncoder):
         if settings.model == "MLP":
             num_slots = max_slots(settings.eigen)
             if num_slots is None:
-                raise ConfigError(
-                    "posenc_SignNet.model MLP needs eigen.max_freqs above 0; all eigenvectors need DeepSet"
-                )
+                raise ValueError("model MLP needs eigen.max_freqs above 0; all eigenvectors need DeepSet")
         elif settings.model != "DeepSet":
-            raise ConfigError(f"posenc_SignNet.model is {settings.model!r}; choose DeepSet or MLP")
+            raise ValueError(f"model is {settings.model!r}; choose DeepSet or MLP")
+        if settings.post_layers < 1:
+            raise ValueError("post_layers is 0; the MLP that mixes the eigenvectors needs at least one layer")
         return SignNet(
             settings.dim_pe,
             settings.phi_hidden_dim,

@@ -25,7 +25,6 @@ from graphgps_pearl.encoders.gin import GIN
 from graphgps_pearl.encoders.mlp import mlp
 from graphgps_pearl.encoders.ragged import Pairs
 from graphgps_pearl.encoders.spectral import SpectralEncoder
-from graphgps_pearl.errors import ConfigError
 
 
 class EigenvalueNet(nn.Module):
@@ -35,7 +34,7 @@ class EigenvalueNet(nn.Module):
     Args:
         hidden: Width of the inner layers.
         dim_out: Number of functions m.
-        layers: Number of linear maps.
+        layers: Number of linear maps, at least 2.
         deepset: Whether each eigenvalue also sees the sum over its graph's eigenvalues, after the first map.
     """
 
@@ -43,7 +42,7 @@ class EigenvalueNet(nn.Module):
         super().__init__()
         self.lift = mlp(1, hidden, hidden, 1)
         self.pool = nn.Linear(hidden, hidden, bias=False) if deepset else None
-        self.head = mlp(hidden, hidden, dim_out, max(1, layers - 1), last_act=False)
+        self.head = mlp(hidden, hidden, dim_out, layers - 1, last_act=False)
 
     def forward(self, eigvals: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
         """Eigenvalues [S] of graphs ``graph`` [S] to [S, dim_out]."""
@@ -125,7 +124,7 @@ class SPENodeEncoder(SpectralEncoder):
     def build(cls, settings: Any, dim_emb: int) -> SPE:
         """Read ``posenc_SPE``."""
         if settings.model not in ("MLP", "DeepSet"):
-            raise ConfigError(f"posenc_SPE.model is {settings.model!r}; choose MLP or DeepSet")
+            raise ValueError(f"model is {settings.model!r}; choose MLP or DeepSet")
         return SPE(
             settings.dim_pe,
             settings.post_hidden_dim,
