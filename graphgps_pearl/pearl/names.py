@@ -11,6 +11,10 @@ from torch import Tensor
 Activation = Callable[[Tensor], Tensor]
 
 
+def _cube(x: Tensor) -> Tensor:
+    return x * x * x
+
+
 def _identity(x: Tensor) -> Tensor:
     return x
 
@@ -25,6 +29,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "sigmoid": torch.sigmoid,
     "softplus": F.softplus,
     "square": torch.square,
+    "cube": _cube,
     "identity": _identity,
 }
 

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric.utils import scatter
 
 from graphgps_pearl.pearl.names import check_name
 from graphgps_pearl.pearl.rows import PairRows
@@ -73,7 +72,9 @@ def pair_moments(x: Tensor, rows: PairRows, pool: Sequence[str]) -> Moments:
         x_r = x - reference[rows.node]
         first, second = rows.pool @ x_r, rows.pool @ x_r.square()
     if "max" in pool:
-        maximum = scatter(x, rows.node, dim=0, dim_size=rows.graphs.num_nodes, reduce="max")
+        node = rows.node.unsqueeze(1).expand_as(x)
+        empty = x.new_zeros(rows.graphs.num_nodes, x.size(1))
+        maximum = empty.scatter_reduce(0, node, x, "amax", include_self=False)
     return Moments(size, reference, first, second, maximum)
 
 

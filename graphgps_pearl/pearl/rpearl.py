@@ -150,7 +150,9 @@ class RPEARL(PEARL):
         return self._scaled(pe, graphs)
 
     def _draw(self, graphs: Graphs, key: Tensor) -> Draw:
-        return partial(draw_samples, self.law, key, graphs.position, dtype=self._dtype)
+        return partial(
+            draw_samples, self.law, key, graphs.position, dtype=self._dtype, num_samples=self.num_samples
+        )
 
     def _fresh_key(self, graphs: Graphs) -> Tensor:
         """A key for each node: one draw of torch's generator, and the node's graph."""

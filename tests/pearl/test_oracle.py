@@ -1,0 +1,70 @@
+"""The fast modules equal the slow oracle, values and gradients, over the whole grid of options."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+from helpers import oracle
+from helpers.graphs import awkward_batch, batch_of, molecule_like, random_graph
+
+from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, GSOS, POOLS, RPEARL, SKIPS
+
+EDGES, BATCH = awkward_batch()
+SIZE = {"dim_pe": 2, "hidden_dim": 3, "num_layers": 2, "mlp_hidden": 4, "act": "tanh"}
+
+
+def build(encoding: str, training: bool, **options: object) -> BPEARL | RPEARL:
+    """A small module in float64 whose parameters and running statistics are nowhere special."""
+    torch.manual_seed(0)
+    module = (BPEARL if encoding == "B" else RPEARL)(**(SIZE | options)).double()
+    for tensor in module.state_dict().values():
+        tensor.add_(0.3 * torch.rand_like(tensor))
+    return module.train(training)
+
+
+def check(module: BPEARL | RPEARL) -> None:
+    samples = None
+    if isinstance(module, RPEARL):
+        samples = torch.randn(len(BATCH), 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    oracle.assert_matches(module, EDGES, BATCH, samples)
+
+
+@pytest.mark.parametrize(
+    ("norm", "training"),
+    [("batch", True), ("batch", False), ("layer", True), ("none", True), ("graph", True)],
+)
+@pytest.mark.parametrize("encoding", ["B", "R"])
+def test_every_operator_tap_count_and_skip(encoding: str, norm: str, training: bool) -> None:
+    for gso, num_taps, skip in product(GSOS, (0, 1, 3), SKIPS):
+        if not (norm == "graph" and num_taps == 0):
+            check(build(encoding, training, gso=gso, num_taps=num_taps, skip=skip, norm=norm))
+
+
+@pytest.mark.parametrize("encoding", ["B", "R"])
+def test_every_depth_and_statistic(encoding: str) -> None:
+    pools = [*POOLS, "mean+std", "sum+max+var"]
+    for pool, scale, num_layers, mlp_layers in product(pools, (False, True), (0, 1), (1, 3)):
+        options = {"pool": pool, "scale": scale, "num_layers": num_layers, "mlp_layers": mlp_layers}
+        module = build(encoding, True, num_taps=2, gso="random_walk", **options)
+        if "std" in pool:  # the oracle's root has no gradient where all samples agree, as on a single node
+            data = batch_of((random_graph(5), 5), (molecule_like(7), 7))
+            samples = None if encoding == "B" else torch.randn(12, 4, dtype=torch.float64)
+            oracle.assert_matches(module, data.edge_index, data.batch, samples)
+        else:
+            check(module)
+
+
+@pytest.mark.parametrize("act", ACTIVATIONS)
+def test_every_activation(act: str) -> None:
+    check(build("B", True, act=act, num_taps=2))
+
+
+@pytest.mark.parametrize("pool", ["mean", "std", "mean+std+max"])
+@pytest.mark.parametrize("norm", ["layer", "none"])
+def test_chunks_in_training_equal_the_oracle(norm: str, pool: str) -> None:
+    data = batch_of((random_graph(6), 6), (molecule_like(9), 9))
+    samples = torch.randn(15, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    module = build("R", True, norm=norm, pool=pool, num_taps=2, chunk_size=2)
+    oracle.assert_matches(module, data.edge_index, data.batch, samples)
