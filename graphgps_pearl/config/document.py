@@ -29,6 +29,9 @@ names file, line, key, value, what is allowed, and the nearest key.
 Naming an encoding in `dataset.node_encoder_name` (such as `Atom+BPEARL`) switches it on; `posenc_*.enable`
 need not be set and may not contradict it. Naming other encodings on the command line switches the file's off.
 
+A file that begins with `base: OTHER.yaml` holds deltas from that file, which lies in the same folder: so
+`configs/zinc-bpearl.yaml` says what it changes in `configs/zinc-none.yaml`.
+
 A file may hold plain YAML only: no tags, no anchors or aliases, no key twice.
 """
 

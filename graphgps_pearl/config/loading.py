@@ -42,21 +42,44 @@ def load(path: str | Path, overrides: Iterable[object] = ()) -> CfgNode:
     """Load a YAML file of deltas from the defaults, then ``KEY VALUE`` words over it; checked and frozen.
 
     Args:
-        path: the file.
+        path: the file; with ``base: OTHER.yaml`` it holds deltas from that file, which stands beside it.
         overrides: keys and values in turn, as on the command line: ``["gt.layers", "4", "seed", 1]``.
     """
-    return parse(_read(Path(path)), overrides, name=_clip(str(path), 300))
+    settings = [*file_settings(Path(path)), *_pairs(overrides)]
+    return _finish(defaults(), settings, {}, _clip(str(path), 300))
+
+
+def file_settings(path: Path, above: tuple[Path, ...] = ()) -> list[Setting]:
+    """What a file sets, after what its ``base`` sets; ``above`` are the files that build on it."""
+    name = _clip(str(path), 300)
+    if path in above:
+        raise ConfigError(f"{name}: base: the files {', '.join(p.name for p in above)} build on each other")
+    tree = _tree(_read(path), name)
+    base = tree.pop("base", None)
+    below = file_settings(_beside(path, base.value, name), (*above, path)) if base is not None else []
+    return [*below, *_flatten(tree, name)]
+
+
+def _beside(path: Path, raw: object, name: str) -> Path:
+    """The file that ``base`` names: beside ``path`` and nowhere else."""
+    if not isinstance(raw, Scalar) or not raw.text or Path(raw.text).name != raw.text:
+        raise ConfigError(f"{name}: base = {_shown(raw)}: expected the name of a file in the same folder")
+    return path.with_name(raw.text)
 
 
 def parse(text: str, overrides: Iterable[object] = (), name: str = "config") -> CfgNode:
-    """:func:`load` for text; ``name`` stands for the file in messages."""
+    """:func:`load` for text without a ``base``; ``name`` stands for the file in messages."""
+    return _finish(defaults(), [*_flatten(_tree(text, name), name), *_pairs(overrides)], {}, name)
+
+
+def _tree(text: str, name: str) -> dict[str, Any]:
     tree = parse_yaml(text, name)
     if not isinstance(tree, dict):
         problem = "is empty" if tree == Scalar("") else "is not a config"
         raise ConfigError(
             f"{name}: {problem}; expected keys and values such as 'model:' over '  type: GPSModel'"
         )
-    return _finish(defaults(), [*_flatten(tree, name), *_pairs(overrides)], {}, name)
+    return tree
 
 
 def override(cfg: CfgNode, overrides: Iterable[object]) -> CfgNode:

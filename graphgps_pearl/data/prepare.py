@@ -21,7 +21,7 @@ import torch
 import torch_geometric
 from torch import Tensor
 from torch_geometric.data import Data
-from tqdm import tqdm  # type: ignore[import-untyped]  # tqdm ships no types
+from tqdm import tqdm
 from yacs.config import CfgNode
 
 from graphgps_pearl import __version__
@@ -124,7 +124,7 @@ def _read(source: Source, file: Path) -> dict[str, Any]:
     items = source.items()
     chosen = _choose(items, source.cfg.dataset.subset)
     position: dict[int, int] = {}
-    skipped = list(items.bad)
+    skipped: list[SkippedRow] = []
 
     def graphs() -> Iterator[Data]:
         for i in tqdm(chosen, desc="reading graphs", unit="graph", disable=None, leave=False):
@@ -236,6 +236,8 @@ def _check(facts: Facts, state: dict[str, Any], name: str) -> None:
     table = GraphTable.from_state(state["graphs"])
     found = {f"graphs in {split}": len(index) for split, index in (state["splits"] or {}).items()}
     wanted = {f"graphs in {split}": size for split, size in (facts.split_sizes or {}).items()}
+    if facts.num_graphs is not None:
+        found["graphs"], wanted["graphs"] = len(table), facts.num_graphs
     if facts.num_nodes is not None:
         found["nodes"], wanted["nodes"] = int(table.num_nodes().sum()), facts.num_nodes
     if facts.num_edges is not None:

@@ -6,7 +6,7 @@
 from graphgps_pearl.networks.build import HEADS, MESSAGE_PASSING, NETWORKS, build, build_head
 from graphgps_pearl.networks.heads import GraphHead
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
-from graphgps_pearl.networks.parameters import PARTS, count_parameters, set_degrees
+from graphgps_pearl.networks.parameters import PARTS, count_parameters, needs_degrees, set_degrees
 from graphgps_pearl.networks.pooling import POOLINGS, Pool
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "build",
     "build_head",
     "count_parameters",
+    "needs_degrees",
     "set_degrees",
 ]

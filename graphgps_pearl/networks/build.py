@@ -42,7 +42,7 @@ MESSAGE_PASSING = {
     "gineconv": "GINE",
     "gatconv": "GAT",
     "genconv": "GENConv",
-    "pnaconv": "PNA",
+    "pna": "PNA",
     "gatedgcnconv": "CustomGatedGCN",
 }
 

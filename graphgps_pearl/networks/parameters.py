@@ -36,6 +36,11 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
     return counts
 
 
+def needs_degrees(model: nn.Module) -> bool:
+    """Whether the network has PNA layers, which want to know the degrees in the training data."""
+    return any(isinstance(module, DegreeScalerAggregation) for module in model.modules())
+
+
 def set_degrees(model: nn.Module, histogram: Sequence[int] | Tensor) -> None:
     """Tell every PNA layer how many nodes of the training data have in-degree 0, 1, 2, ...
 

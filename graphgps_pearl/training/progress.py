@@ -35,7 +35,7 @@ class Progress(pl.Callback):
     def __init__(self, recorder: Recorder, eval_columns: list[str]) -> None:
         self.recorder = recorder
         self.eval_columns = eval_columns
-        self._bar: tqdm[Any] | None = None
+        self._bar: tqdm | None = None
         self._first_epoch = 0
         self._started = 0.0
 

@@ -97,6 +97,17 @@ class Recorder(pl.Callback):
         self.last_row = dict(state_dict["last_row"])
         self.seconds = list(state_dict["seconds"])
 
+    def summary(self) -> dict[str, Any]:
+        """The run in short: its best epoch with all metrics, and what it cost."""
+        return {
+            "metric": self.column,
+            "larger_is_better": self.larger_is_better,
+            "best": self.best_row,
+            "epochs": int(self.last_row["epoch"]) + 1,
+            "seconds_per_epoch": statistics.median(self.seconds),
+            "memory_mb": self.last_row["memory_mb"],
+        }
+
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Open the files, without the rows and events that are about to be written again."""
         if trainer.is_global_zero:

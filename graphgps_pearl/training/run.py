@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import statistics
 import warnings
 from typing import Any
 
@@ -17,7 +16,7 @@ from torch_geometric.utils import degree
 from yacs.config import CfgNode
 
 from graphgps_pearl import config, data, encoders, networks
-from graphgps_pearl.errors import UserError
+from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.metrics import best_metric
 from graphgps_pearl.training.progress import Progress
@@ -50,48 +49,50 @@ def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str
     torch.set_num_threads(cfg.num_threads or automatic_threads())
     torch.manual_seed(cfg.seed)
 
-    spec = data.spec(cfg)
-    transforms = encoders.required_transforms(cfg)
-    bundle = data.load(cfg, transforms) if spec is None else None
-    if bundle is not None:
-        spec = bundle.spec
-    loss = make_loss(cfg.model.loss_fun, cfg.dataset.task_type)
-    metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, cfg.dataset.task_type)
-    network = networks.build(cfg, spec.dim_in, spec.dim_out)
-    parts = require_budget(network, cfg.train.max_params)
-    if bundle is None:
-        bundle = data.load(cfg, transforms)
-    train_split, *eval_splits = bundle.splits
-    if not cfg.gt.pna_degrees:
-        networks.set_degrees(network, degree_histogram(bundle.splits[train_split]))
-
-    task = GraphTask(network, loss, cfg.dataset.task_type, eval_splits, optim_settings(cfg), seed=cfg.seed)
+    task_type = cfg.dataset.task_type
+    loss = make_loss(cfg.model.loss_fun, task_type)
+    metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, task_type)
+    network, parts, bundle = prepare(cfg)
+    splits = tuple(bundle.splits)
+    task = GraphTask(network, loss, task_type, splits[1:], optim_settings(cfg), seed=cfg.seed)
     recorder = Recorder(
         folder,
-        metric_columns(cfg.dataset.task_type, tuple(bundle.splits)),
-        f"{spec.select_split}_{metric}",
+        metric_columns(task_type, splits),
+        f"{bundle.spec.select_split}_{metric}",
         larger_is_better,
         patience=cfg.train.early_stopping,
     )
-    shown = ["train_loss", *(f"{split}_{metric}" for split in bundle.splits)]
-    trainer = make_trainer(cfg, folder, [recorder, Progress(recorder, shown)])
+    progress = Progress(recorder, ["train_loss", *(f"{split}_{metric}" for split in splits)])
+    trainer = make_trainer(cfg, folder, [recorder, progress])
     fit(cfg, trainer, task, bundle, folder)
     result = {
         "config": folder.path.parent.name,
         "seed": cfg.seed,
-        "metric": recorder.column,
-        "larger_is_better": larger_is_better,
-        "best": recorder.best_row,
-        "splits": list(bundle.splits),
-        "epochs": int(recorder.last_row["epoch"]) + 1,
+        "splits": list(splits),
         "parameters": parts,
-        "seconds_per_epoch": statistics.median(recorder.seconds),
         "prepare_seconds": bundle.prepare_seconds,
-        "memory_mb": recorder.last_row["memory_mb"],
+        **recorder.summary(),
     }
     if trainer.is_global_zero:
         folder.write_text(folder.result, json.dumps(result, indent=2) + "\n")
     return result
+
+
+def prepare(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBundle]:
+    """The network, its parameters by part, and the data; above the budget no data is read."""
+    transforms = encoders.required_transforms(cfg)
+    spec, bundle = data.spec(cfg), None
+    if spec is None:  # what the network has to know of the data is only in the data
+        bundle = data.load(cfg, transforms)
+        spec = bundle.spec
+    if spec.dim_in is None or spec.dim_out is None:
+        raise DataError(f"{spec.name}: the number of node features or of targets is not known")
+    network = networks.build(cfg, spec.dim_in, spec.dim_out)
+    parts = require_budget(network, cfg.train.max_params)
+    bundle = bundle or data.load(cfg, transforms)
+    if networks.needs_degrees(network) and not cfg.gt.pna_degrees:
+        networks.set_degrees(network, degree_histogram(next(iter(bundle.splits.values()))))
+    return network, parts, bundle
 
 
 def fit(
@@ -110,6 +111,7 @@ def fit(
     with warnings.catch_warnings():
         # Advice on worker processes; they were measured slower than none on small graphs.
         warnings.filterwarnings("ignore", ".*does not have many workers.*")
+        warnings.filterwarnings("ignore", ".*LeafSpec.*")  # Lightning's use of torch's pytrees
         try:
             trainer.fit(task, train, evals, ckpt_path=checkpoint, weights_only=True)
         except SIGTERMException as signal:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import lightning.pytorch as pl
 import numpy as np
@@ -70,8 +70,9 @@ class GraphTask(pl.LightningModule):
         self.splits = ("train", *eval_splits)
         self.optim = optim
         self.seed = seed
-        self.epoch_metrics = nn.ModuleList(EpochMetrics(task_type) for _ in self.splits)
+        self._epoch_metrics = nn.ModuleList(EpochMetrics(task_type) for _ in self.splits)
         self.plateau: ReduceLROnPlateau | None = None
+        self._plateau_state: dict[str, Any] | None = None
         self.grad_norms: list[float] = []
         self._schedule = make_schedule(
             optim.scheduler,
@@ -100,6 +101,11 @@ class GraphTask(pl.LightningModule):
                 min_lr=o.min_lr,
             )
         return optimizer
+
+    @property
+    def epoch_metrics(self) -> list[EpochMetrics]:
+        """The metrics of every split, in the order of ``splits``."""
+        return cast("list[EpochMetrics]", list(self._epoch_metrics))
 
     @property
     def lr(self) -> float:
@@ -169,10 +175,10 @@ class GraphTask(pl.LightningModule):
 
     def on_train_start(self) -> None:
         """Restore what could not be restored before the optimiser existed."""
-        if self.plateau is not None and getattr(self, "_plateau_state", None) is not None:
+        if self.plateau is not None and self._plateau_state is not None:
             self.plateau.load_state_dict(self._plateau_state)
 
-    def _stop_at(self, batch_idx: int, what: str) -> None:
+    def _stop_at(self, batch_idx: int, what: str) -> NoReturn:
         raise NonFiniteError(
             f"epoch {self.current_epoch}, batch {batch_idx}: {what}; weights not updated, the last "
             "checkpoint is whole. Lower optim.base_lr, set optim.clip_grad_norm True, or look at these graphs"

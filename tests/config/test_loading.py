@@ -1,6 +1,7 @@
 """What a good config means: files, words over them, encodings, and the way back to text."""
 
 import logging
+from pathlib import Path
 
 import pytest
 from helpers.upstream_configs import PEPTIDES_STRUCT, PEPTIDES_STRUCT_GATEDGCN, ZINC_RWSE
@@ -191,3 +192,35 @@ def test_a_group_of_ones_own(monkeypatch) -> None:
     finally:
         for key in set(config.SCHEMA) - set(before):
             del config.SCHEMA[key]
+
+
+def test_a_file_builds_on_the_one_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "ground.yaml").write_text("seed: 3\noptim:\n  max_epoch: 7\n  base_lr: 0.5\n")
+    (tmp_path / "middle.yaml").write_text("base: ground.yaml\noptim:\n  base_lr: 0.25\n")
+    (tmp_path / "top.yaml").write_text("base: middle.yaml\nseed: 4\n")
+    cfg = config.load(tmp_path / "top.yaml", ["optim.max_epoch", "9", "optim.scheduler", "none"])
+    assert (cfg.seed, cfg.optim.max_epoch, cfg.optim.base_lr) == (4, 9, 0.25)
+    assert config.parse(config.dump(cfg)) == cfg
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("base: absent.yaml\n", r"absent.yaml: no such file"),
+        (
+            "base: ../top.yaml\n",
+            r"top.yaml: base = ../top.yaml: expected the name of a file in the same folder",
+        ),
+        ("base: [a.yaml]\n", r"base = \[a.yaml\]: expected the name of a file"),
+        ("base: top.yaml\n", r"base: the files top.yaml build on each other"),
+    ],
+)
+def test_a_base_that_cannot_be_used(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "top.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        config.load(tmp_path / "top.yaml")
+
+
+def test_text_without_a_file_has_no_base() -> None:
+    with pytest.raises(ConfigError, match=r"base = x\.yaml: unknown key"):
+        config.parse("base: x.yaml\n")

@@ -26,7 +26,7 @@ KEYS = {
     "dir": Key("./datasets", "Folder where downloaded and prepared data is kept."),
     "source": Key(
         "auto",
-        "Where the raw data comes from; auto = path if one is given, else what is there, else a download.",
+        "auto: path if given, else what is in dir, else a download; path: never the network.",
         choices=("auto", "download", "path", "embedded"),
     ),
     "path": Key("", "File or folder of raw data that you supply."),
@@ -36,13 +36,13 @@ KEYS = {
     ),
     "skip_bad_rows": Key(False, "Skip and list rows that cannot be used instead of stopping at them."),
     "features": Key(
-        "ogb",
-        "Atom and bond features made from SMILES: OGB's, or AttentiveFP's 39 + 10.",
-        choices=("ogb", "attentivefp"),
+        "auto",
+        "Features made from SMILES: OGB's, AttentiveFP's 39 + 10, or what the dataset is known with (auto).",
+        choices=("auto", "ogb", "attentivefp"),
     ),
     "smiles_column": Key("smiles", "csv: column with the SMILES."),
     "target_columns": Key([], "csv: columns with the targets; empty = every other column.", type=list[str]),
-    "split_column": Key("", "csv: column that names each row's split; empty = use dataset.split_mode."),
+    "split_column": Key("", "csv: column that says train, val or test, for split_mode standard."),
     "task": Key("node", "What is predicted for.", choices=("node", "edge", "graph", "link_pred")),
     "task_type": Key(
         "classification",

@@ -1,0 +1,70 @@
+"""Data flows one way: config -> data -> encoders -> networks -> training -> report. Nothing reaches back."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "graphgps_pearl"
+
+#: What each room may import of the package, beside itself, ``errors`` and the version.
+MAY_IMPORT = {
+    "config": set(),
+    "pearl": set(),
+    "layers": set(),
+    "data": {"config"},
+    "encoders": {"config", "pearl"},
+    "networks": {"config", "encoders", "layers"},
+    "training": {"config", "data", "encoders", "networks"},
+    "report": {"training"},
+}
+#: Libraries that have no business in a room.
+MUST_NOT_IMPORT = {
+    "config": {"torch", "torch_geometric", "lightning"},
+    "pearl": {"yacs", "torch_geometric.graphgym", "lightning"},
+    "layers": {"yacs", "torch_geometric.graphgym", "lightning"},
+}
+
+
+def imports(file: Path) -> list[tuple[str, bool]]:
+    """(dotted name, whether it is at the top level) of everything a file imports."""
+    tree = ast.parse(file.read_text())
+    found = []
+    for node in ast.walk(tree):
+        top = node in tree.body
+        if isinstance(node, ast.Import):
+            found += [(alias.name, top) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [(f"{node.module}.{alias.name}", top) for alias in node.names]
+    return found
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_rooms_import_only_what_comes_before_them(room):
+    allowed = MAY_IMPORT[room] | {room, "errors", "__version__"}
+    for file in (PACKAGE / room).rglob("*.py"):
+        for name, _ in imports(file):
+            if name.startswith("graphgps_pearl."):
+                assert name.split(".")[1] in allowed, f"{file.relative_to(PACKAGE)} imports {name}"
+
+
+@pytest.mark.parametrize("room", MUST_NOT_IMPORT)
+def test_rooms_stay_clear_of_libraries(room):
+    for file in (PACKAGE / room).rglob("*.py"):
+        for name, top in imports(file):
+            for library in MUST_NOT_IMPORT[room]:
+                # config.activate imports PyG in its body, when it is asked to hand the config over.
+                if name == library or name.startswith(f"{library}."):
+                    assert room == "config" and not top, f"{file.relative_to(PACKAGE)} imports {name}"
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    script = "import sys, graphgps_pearl.cli; print([m for m in ('torch', 'lightning') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_main_is_a_few_lines():
+    assert len((PACKAGE.parent / "main.py").read_text().splitlines()) < 15
