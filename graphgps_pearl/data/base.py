@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from yacs.config import CfgNode
+
+from graphgps_pearl.errors import ConfigError
 
 TRAIN_VAL_TEST = ("train", "val", "test")
 
@@ -48,6 +50,7 @@ class Facts:
     split_sizes: Mapping[str, int] | None = None
     num_nodes: int | None = None
     num_edges: int | None = None
+    num_graphs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,6 @@ class Items:
 
     ``graph(i)`` makes item i's graph or raises :class:`BadRowError`; ``where(i)`` names its row in ``file``.
     ``splits`` maps a split's name to item numbers; None leaves splitting to ``dataset.split_mode``.
-    ``bad`` are rows that were already found unusable while reading (they are no items).
     """
 
     file: str
@@ -82,7 +84,6 @@ class Items:
     splits: Mapping[str, Sequence[int]] | None = None
     target_mean: Tensor | None = None
     target_std: Tensor | None = None
-    bad: list[SkippedRow] = field(default_factory=list)
 
 
 class Source(ABC):
@@ -120,6 +121,24 @@ class Source(ABC):
         """Totals to check after reading, unless ``dataset.check_totals`` is off."""
         return None
 
+    def features(self, usual: str, *others: str) -> str:
+        """``dataset.features``, where ``auto`` is this dataset's usual choice; ConfigError if it has no
+        such."""
+        chosen = self.cfg.dataset.features
+        if chosen == "auto":
+            return usual
+        if chosen not in (usual, *others):
+            raise ConfigError(
+                f"dataset.features: {chosen!r} is not offered here; use {' or '.join((usual, *others))}"
+            )
+        return str(chosen)
+
+    def two_class_spec(self, spec: DatasetSpec) -> DatasetSpec:
+        """A two-class dataset as ``dataset.task_type`` wants it: one logit (binary), or two classes."""
+        if self.cfg.dataset.task_type == "classification":
+            return replace(spec, task_type="classification", dim_out=2)
+        return replace(spec, task_type="classification_binary", dim_out=1)
+
     def path(self) -> Path | None:
         """``dataset.path``, the file or folder the user names, or None."""
         given = self.cfg.dataset.path
@@ -146,3 +165,11 @@ class DataBundle:
 def as_target(values: Sequence[float]) -> Tensor:
     """One graph's float targets as y [1, dim_out]."""
     return torch.tensor([list(values)], dtype=torch.float)
+
+
+def class_target(label: int, task_type: str) -> Tensor:
+    """A class as y: float [1, 1] for ``classification_binary`` (one logit), long [1] for
+    ``classification``."""
+    if task_type == "classification_binary":
+        return torch.tensor([[float(label)]])
+    return torch.tensor([label])

@@ -8,12 +8,12 @@ import gzip
 import math
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphgps_pearl.data.base import BadRowError, SkippedRow
+from graphgps_pearl.data.base import BadRowError
 from graphgps_pearl.data.molecules import shorten
 from graphgps_pearl.errors import DataError
 
@@ -25,13 +25,21 @@ MISSING = frozenset({"", "na", "n/a", "nan", "none", "null"})
 
 @dataclass
 class CsvTable:
-    """Chosen columns of a CSV file: ``rows[i]`` has their cells and ``lines[i]`` the line on which the row
-    ends."""
+    """Chosen columns of a CSV file, every row kept, since row numbers may be all that a split file has."""
 
     file: Path
     rows: list[list[str]]
-    lines: list[int]
-    bad: list[SkippedRow]
+    lines: list[int]  # where each row ends in the file
+    short: dict[int, str]  # rows that lack cells, and what to say of them
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def cells(self, i: int) -> list[str]:
+        """The chosen cells of row i, in the order asked for; BadRowError where the row is too short."""
+        if i in self.short:
+            raise BadRowError(self.short[i])
+        return self.rows[i]
 
     def where(self, i: int) -> str:
         """Row i as an editor finds it."""
@@ -44,22 +52,21 @@ def header_of(file: Path) -> list[str]:
         return _header(file, reader)
 
 
-def read_columns(file: Path, columns: Sequence[str], key: str) -> CsvTable:
-    """Read ``columns``; ``key`` is the config key that named them, for the error where one is missing."""
-    table = CsvTable(file, [], [], [])
+def read_columns(file: Path, columns: Mapping[str, str]) -> CsvTable:
+    """Read columns, given as name -> the config key that names it (for the error where it is missing)."""
+    table = CsvTable(file, [], [], {})
     with _Opened(file) as reader:
         header = _header(file, reader)
-        places = [_place(file, header, column, key) for column in columns]
+        places = [_place(file, header, column, key) for column, key in columns.items()]
         for row in reader:
             if not row:
                 continue
             if len(row) <= max(places):
-                reason = f"has {len(row)} cells, the header has {len(header)}"
-                table.bad.append(SkippedRow(str(file), f"line {reader.line_num}", reason))
-                continue
-            table.rows.append([row[place] for place in places])
+                table.short[len(table)] = f"has {len(row)} cells, the header has {len(header)}"
+                row = []
+            table.rows.append([row[place] for place in places] if row else [])
             table.lines.append(reader.line_num)
-    if not table.rows:
+    if len(table) == len(table.short):
         raise DataError(f"{file}: has no usable rows")
     return table
 

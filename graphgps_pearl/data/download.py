@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from tqdm import tqdm  # type: ignore[import-untyped]  # tqdm ships no types
+from tqdm import tqdm
 
 from graphgps_pearl.data.base import Source
 from graphgps_pearl.data.cache import atomic_file

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,33 @@ def group_split(groups: Sequence[object], fractions: Sequence[float]) -> dict[st
         else:
             parts["test"] += group
     return {name: np.asarray(items, dtype=np.int64) for name, items in parts.items()}
+
+
+def domain_split(domains: Sequence[Any], ranks: Mapping[Any, float], seed: int) -> dict[str, Index]:
+    """DrugOOD's five splits: whole domains in the order of ``ranks``, 60% of the items for training, the
+    next 20% ``ood_val``, the rest ``ood_test``; the training domains' items go at random 60/20/20 to
+    ``train``, ``iid_val`` and ``iid_test``."""
+    total = len(domains)
+    order = sorted(range(total), key=lambda i: (ranks[domains[i]], str(domains[i]), i))
+    counts: dict[Any, int] = {}
+    for i in order:
+        counts[domains[i]] = counts.get(domains[i], 0) + 1
+    ends, taken = [], 0
+    for limit in (0.6, 0.8):
+        for domain in list(counts):
+            if taken + counts[domain] > limit * total:
+                break
+            taken += counts.pop(domain)
+        ends.append(taken)
+    seen = np.random.default_rng(seed).permutation(np.asarray(order[: ends[0]], dtype=np.int64))
+    inside = in_order(seen, (0.6, 0.2, 0.2))
+    return {
+        "train": inside["train"],
+        "iid_val": inside["val"],
+        "iid_test": inside["test"],
+        "ood_val": np.asarray(order[ends[0] : ends[1]], dtype=np.int64),
+        "ood_test": np.asarray(order[ends[1] :], dtype=np.int64),
+    }
 
 
 def folds(labels: Sequence[int] | None, total: int, k: int, seed: int = _CV_SEED) -> list[Index]:

@@ -1,6 +1,6 @@
 """Graphs held collated: one tensor per attribute, and where each graph's part begins.
 
-Integers are kept in the narrowest type that holds them and widened again on access, so that Peptides
+Whole numbers are kept in the narrowest type that holds them and widened again on access, so that Peptides
 (2.3 million atoms with 9 features) takes about 60 MB instead of 360 MB, in memory and on disk.
 """
 
@@ -45,8 +45,10 @@ class _Column:
 
 
 def _narrow(values: Tensor) -> Tensor:
-    """The same integers in the narrowest type that holds them all."""
-    if values.dtype not in (torch.int64, torch.int32) or values.numel() == 0:
+    """The same numbers in the narrowest integer type that holds them all, if they are whole."""
+    if values.numel() == 0 or values.dtype not in (torch.int64, torch.int32, torch.float32):
+        return values
+    if values.is_floating_point() and not bool(((values == values.round()) & (values.abs() < 128)).all()):
         return values
     low, high = int(values.min()), int(values.max())
     for dtype in _NARROW:

@@ -39,6 +39,15 @@ _SPLIT_FILES = (
 _FACTS = Facts({"train": 10_873, "val": 2_331, "test": 2_331}, 2_344_859, 4_773_974)
 
 
+STRUCT_TARGETS = (
+    *(f"Inertia_mass_{axis}" for axis in "abc"),
+    *(f"Inertia_valence_{axis}" for axis in "abc"),
+    *(f"length_{axis}" for axis in "abc"),
+    "Spherocity",
+    "Plane_best_fit",
+)
+
+
 @dataclass(frozen=True)
 class _Task:
     """What tells the two datasets apart: names, targets, public files."""
@@ -58,13 +67,7 @@ _STRUCT = _Task(
     name="Peptides-struct",
     folder="peptides-structural",
     task_type="regression",
-    targets=(
-        *(f"Inertia_mass_{axis}" for axis in "abc"),
-        *(f"Inertia_valence_{axis}" for axis in "abc"),
-        *(f"length_{axis}" for axis in "abc"),
-        "Spherocity",
-        "Plane_best_fit",
-    ),
+    targets=STRUCT_TARGETS,
     csv_md5={
         "peptide_structure_normalized_dataset.csv.gz": "c240c1c15466b5c907c63e180fa8aa89",
         "peptide_structure_dataset.csv.gz": "9786061a34298a0684150f2e4ff13f47",
@@ -134,17 +137,15 @@ class _Csv(_Files):
     def items(self, task: _Task) -> Items:
         structural = task is _STRUCT
         columns = ("smiles", *(task.targets if structural else ("labels",)))
-        table = read_columns(self.table, columns, "dataset.path")
+        table = read_columns(self.table, dict.fromkeys(columns, "dataset.path"))
         splits = read_index_lists(self.split, TRAIN_VAL_TEST)
         rows = [row for part in splits.values() for row in part]
-        if not all(0 <= row < len(table.rows) for row in rows) or len(set(rows)) != len(rows):
-            raise DataError(
-                f"{self.split}: names rows twice or beyond the {len(table.rows):,} of {self.table}"
-            )
+        if not all(0 <= row < len(table) for row in rows) or len(set(rows)) != len(rows):
+            raise DataError(f"{self.split}: names rows twice or beyond the {len(table):,} of {self.table}")
         moments = _standardisation(table, task.targets) if structural else None
 
         def graph(i: int) -> Data:
-            smiles, *cells = table.rows[i]
+            smiles, *cells = table.cells(i)
             values = _numbers(cells, task.targets) if structural else _labels(cells[0], len(task.targets))
             data = molecules.to_graph(molecules.parse(smiles), "ogb")
             # In double precision until the end, as the public standardised file was made.
@@ -152,7 +153,7 @@ class _Csv(_Files):
             data.y = (y if moments is None else (y - moments[0]) / moments[1]).float()
             return data
 
-        items = Items(str(self.table), len(table.rows), graph, table.where, splits, bad=table.bad)
+        items = Items(str(self.table), len(table), graph, table.where, splits)
         if moments is not None:
             items.target_mean, items.target_std = moments[0].float(), moments[1].float()
         return items
@@ -203,6 +204,7 @@ class Peptides(Source):
 
     def spec(self) -> DatasetSpec:
         """OGB features; 11 regression targets or 10 labels."""
+        self.features("ogb")
         task = self.task
         return DatasetSpec(task.name, task.task_type, 9, 3, len(task.targets), task.targets)
 
@@ -301,9 +303,9 @@ def _standardisation(table: CsvTable, names: tuple[str, ...]) -> tuple[Tensor, T
     """Mean and deviation of each target over all rows, as the benchmark takes them; None if already 0 and
     1."""
     values = []
-    for _, *cells in table.rows:
+    for i in range(len(table)):
         try:
-            values.append(_numbers(cells, names))
+            values.append(_numbers(table.cells(i)[1:], names))
         except BadRowError:
             continue  # reported with its row when its graph is made
     if len(values) < 2:

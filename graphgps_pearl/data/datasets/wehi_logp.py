@@ -36,6 +36,7 @@ class WehiLogP(Source):
 
     def spec(self) -> DatasetSpec:
         """One regression target on OGB features."""
+        self.features("ogb")
         return DatasetSpec("wehi-logp", "regression", 9, 3, 1, ("penalised_logP",))
 
     def fingerprint(self) -> dict[str, Any]:
