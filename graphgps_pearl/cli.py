@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,16 +55,25 @@ def _positive(text: str) -> int:
 def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     """``python main.py --cfg FILE [--repeat N] [--mark_done] [--overwrite] [KEY VALUE ...]``."""
     args = train_parser(prog).parse_intermixed_args(argv)
+
+    def work() -> None:
+        cfg = config.load(args.cfg, args.overrides)
+        _train_all(cfg, Path(args.cfg), args.repeat, args.overwrite)
+        if args.mark_done:
+            Path(args.cfg).rename(f"{args.cfg}_done")
+
+    return run_command(work)
+
+
+def run_command(work: Callable[[], object]) -> int:
+    """Do the work; a user's mistake becomes one line on standard error and an exit code (2 by default)."""
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     log.setLevel(logging.INFO)
     try:
-        cfg = config.load(args.cfg, args.overrides)
-        _train_all(cfg, Path(args.cfg), args.repeat, args.overwrite)
+        work()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return getattr(error, "code", 2)
-    if args.mark_done:
-        Path(args.cfg).rename(f"{args.cfg}_done")
     return 0
 
 
@@ -111,14 +121,25 @@ def _changed(cfg: CfgNode, seed: int | None = None, split_index: int | None = No
     return changed
 
 
+#: What ``python -m graphgps_pearl`` can do: where the command lives, and a line of help.
+#: A command is a function of (argv, prog) that returns an exit code and imports nothing heavy before it must.
+COMMANDS = {
+    "train": ("graphgps_pearl.cli:train", "train a config, the same as main.py"),
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """``python -m graphgps_pearl COMMAND ...``."""
-    commands = {"train": train}
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] not in commands:
-        parser = argparse.ArgumentParser(prog="python -m graphgps_pearl")
-        parser.add_argument(
-            "command", choices=commands, help="train: the same as main.py; COMMAND --help tells more"
+    prog = "python -m graphgps_pearl"
+    if not words or words[0] not in COMMANDS:
+        listing = "\n".join(f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items())
+        parser = argparse.ArgumentParser(
+            prog=prog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=f"commands:\n{listing}\n\n{prog} COMMAND --help tells more.",
         )
+        parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
         parser.parse_args(words[:1])
-    return commands[words[0]](words[1:], prog=f"python -m graphgps_pearl {words[0]}")
+    module, _, function = COMMANDS[words[0]][0].partition(":")
+    return getattr(import_module(module), function)(words[1:], prog=f"{prog} {words[0]}")
