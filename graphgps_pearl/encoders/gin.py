@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from torch import Tensor, nn
-from torch_geometric.nn import GINConv
 
 from graphgps_pearl.encoders.mlp import mlp
+from graphgps_pearl.pearl.gso import graph_shift_operator
 
 
 class GIN(nn.Module):
@@ -29,13 +29,14 @@ class GIN(nn.Module):
         if layers < 1:
             raise ValueError(f"a GIN needs at least one layer, got {layers}")
         widths = [dim_in, *[hidden] * (layers - 1), dim_out]
-        self.convs = nn.ModuleList(
-            GINConv(mlp(before, hidden, after, 2, last_act=i < layers - 1, norm=True))
+        self.updates = nn.ModuleList(
+            mlp(before, hidden, after, 2, last_act=i < layers - 1, norm=True)
             for i, (before, after) in enumerate(pairwise(widths))
         )
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """[R, dim_in] to [R, dim_out]."""
-        for conv in self.convs:
-            x = conv(x, edge_index)
+        adjacency = graph_shift_operator("adjacency", edge_index, x.size(0), x.dtype)
+        for update in self.updates:
+            x = update(x + adjacency @ x)
         return x

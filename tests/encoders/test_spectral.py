@@ -130,8 +130,8 @@ def test_eigenvalue_functions_are_equivariant_in_the_eigenvalues(deepset: bool) 
 
 
 def dense_gin(gin: GIN, x: Tensor, adjacency: Tensor) -> Tensor:
-    for conv in gin.convs:
-        x = conv.nn(x + adjacency @ x)
+    for update in gin.updates:
+        x = update(x + adjacency @ x)
     return x
 
 
