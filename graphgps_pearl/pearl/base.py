@@ -21,6 +21,8 @@ class PEARL(nn.Module):
     def __init__(self, phi: Phi, *, gso: str, pool: str, scale: bool) -> None:
         super().__init__()
         check_name("gso", gso, GSOS)
+        if phi.layers[0].in_dim != 1:
+            raise ValueError(f"phi has to take scalar signals, but its first layer is {phi.layers[0]!r}")
         self.phi, self.gso, self.pool, self.scale = phi, gso, parse_pool(pool), scale
         self.dim_pe = phi.out_dim
         several = len(self.pool) > 1

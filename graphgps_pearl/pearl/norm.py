@@ -221,7 +221,9 @@ def _of(statistic: Tensor, group: Tensor | None, block: slice) -> Tensor:
 
 
 def _affine(x: Tensor, scale: Tensor, shift: Tensor, group: Tensor | None) -> Tensor:
-    scale, shift = scale.to(x.dtype), shift.to(x.dtype)
+    """``scale * x + shift``, half precision by way of float32."""
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    scale, shift = scale.to(dtype), shift.to(dtype)
     if group is None:
-        return torch.addcmul(shift, x, scale)
-    return x * scale[group] + shift[group]
+        return torch.addcmul(shift, x.to(dtype), scale).to(x.dtype)
+    return (x * scale[group] + shift[group]).to(x.dtype)

@@ -116,6 +116,8 @@ class GINLayer(Layer):
         super().__init__()
         if mlp_layers < 1:
             raise ValueError(f"mlp_layers must be at least 1, got {mlp_layers}")
+        if mlp_hidden is not None and mlp_hidden < 1:
+            raise ValueError(f"mlp_hidden must be at least 1, got {mlp_hidden}")
         check_name("act", act, ACTIVATIONS)
         self.in_dim, self.out_dim, self.act = in_dim, out_dim, act
         widths = [in_dim, *[mlp_hidden or out_dim] * (mlp_layers - 1), out_dim]
@@ -216,6 +218,7 @@ def build_phi(
     ``norm="graph"`` is for the generalised layer, as in the authors' code; the others have batch norm.
     """
     for name, value, least in (
+        ("dim_pe", out_dim, 1),
         ("hidden_dim", hidden_dim, 1),
         ("num_layers", num_layers, 0),
         ("num_taps", num_taps, 0),

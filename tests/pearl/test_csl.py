@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import pytest
 import torch
 from helpers.graphs import CSL_SKIPS, batch_of, circular_skip_link
@@ -88,3 +91,12 @@ def test_random_weights_of_width_1_mostly_do_not() -> None:
     count = sum(map(separated, draws))
     assert 10 <= count <= 35
     assert any(bool((values == 0).all()) for values in draws)
+
+
+def test_the_script_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).resolve().parents[2] / "scripts" / "reproduce_csl.py"
+    runpy.run_path(str(path))["main"](["--draws", "2"])
+    printed = capsys.readouterr().out
+    assert "equals the paper in 10 of 10 classes" in printed
+    assert "in the same order for 5 of 5 tables" in printed
+    assert "2 of 2 draws separate" in printed

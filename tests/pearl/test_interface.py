@@ -1,0 +1,293 @@
+"""How the modules behave in the hands of a user: shapes, odd graphs, precision, saving, errors."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import io
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.graphs import awkward_batch, batch_of, molecule_like, random_graph
+from torch import Tensor
+
+import graphgps_pearl.pearl
+from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, POOLS, RPEARL, GINLayer, Phi, TapLayer, draw_samples
+from graphgps_pearl.pearl.sampling import make_key
+
+EDGES = random_graph(7)
+NO_EDGES = torch.empty(2, 0, dtype=torch.long)
+KINDS = pytest.mark.parametrize("kind", [BPEARL, RPEARL])
+SMALL: dict[str, Any] = {"dim_pe": 5, "hidden_dim": 6, "num_layers": 2}
+
+
+@KINDS
+@pytest.mark.parametrize("pool", [*POOLS, "mean+std", "sum+max", "mean+sum+var+std+max"])
+def test_every_pool_gives_dim_pe_columns(kind: type, pool: str) -> None:
+    assert kind(pool=pool, **SMALL)(EDGES).shape == (7, 5)
+
+
+@KINDS
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize(
+    ("edges", "batch", "num_nodes", "expected"),
+    [
+        (NO_EDGES, None, 1, 1),
+        (NO_EDGES, None, 4, 4),
+        (NO_EDGES, None, 0, 0),
+        (NO_EDGES, torch.empty(0, dtype=torch.long), None, 0),
+        (EDGES, None, 9, 9),
+        (*awkward_batch(), None, 10),
+        (torch.tensor([[0, 0, 1], [1, 1, 1]]), None, None, 2),
+    ],
+    ids=["single node", "no edges", "no nodes", "empty batch", "isolated", "awkward batch", "multigraph"],
+)
+def test_odd_graphs(
+    kind: type, training: bool, edges: Tensor, batch: Tensor | None, num_nodes: int | None, expected: int
+) -> None:
+    for norm, pool in product(("batch", "layer", "graph"), ("mean+std", "max")):
+        pe = kind(norm=norm, pool=pool, scale=True, num_taps=3, **SMALL).train(training)
+        p = pe(edges, batch, num_nodes)
+        assert p.shape == (expected, 5)
+        assert bool(p.isfinite().all())
+        p.sum().backward()
+        assert all(bool(q.grad.isfinite().all()) for q in pe.parameters() if q.grad is not None)
+
+
+@KINDS
+@pytest.mark.parametrize("norm", ["batch", "layer", "none", "graph"])
+def test_every_parameter_receives_a_gradient(kind: type, norm: str) -> None:
+    data = batch_of((EDGES, 7), (molecule_like(12), 12))
+    for pool, skip, num_taps in product(
+        (*POOLS, "mean+std", "var+std"), ("none", "residual", "sum"), (0, 1, 3)
+    ):
+        if norm == "graph" and num_taps == 0:
+            continue
+        torch.manual_seed(0)
+        pe = kind(norm=norm, pool=pool, skip=skip, num_taps=num_taps, act="gelu", **SMALL).double()
+        p = pe(data.edge_index, data.batch)
+        (p * torch.randn_like(p)).sum().backward()
+        for name, parameter in pe.named_parameters():
+            assert parameter.grad is not None, name
+            assert float(parameter.grad.abs().max()) > 1e-12, (name, pool, skip, num_taps)
+
+
+def test_linear_maps_before_a_batch_norm_have_no_bias() -> None:
+    for norm, expected in (("batch", 0), ("graph", 0), ("layer", 5), ("none", 5)):
+        pe = BPEARL(norm=norm, **SMALL)
+        names = [name for name, _ in pe.phi.layers.named_parameters() if "norm" not in name]
+        assert sum("bias" in name for name in names) == expected  # a tap layer, two GIN layers of two maps
+
+
+def test_epsilon_starts_at_zero() -> None:
+    assert all(float(layer.eps.detach()) == 0 for layer in BPEARL(**SMALL).phi.layers[1:])
+
+
+@KINDS
+def test_scale_divides_by_root_n_and_layers(kind: type) -> None:
+    pe = kind(**SMALL).double().eval()
+    data = batch_of((EDGES, 7), (molecule_like(12), 12))
+    plain = pe(data.edge_index, data.batch)
+    pe.scale = True
+    n = torch.tensor([7.0] * 7 + [12.0] * 12, dtype=torch.float64)
+    torch.testing.assert_close(pe(data.edge_index, data.batch), plain / (n.sqrt() * 3).unsqueeze(1))
+
+
+def test_given_samples_decide_everything() -> None:
+    pe = RPEARL(**SMALL).eval()
+    samples = torch.randn(7, 3)
+    mean = torch.stack([pe(EDGES, samples=samples[:, m : m + 1]) for m in range(3)]).mean(0)
+    torch.testing.assert_close(pe(EDGES, samples=samples), mean)
+    pe.train()
+    with torch.no_grad():
+        assert torch.equal(pe(EDGES, samples=samples), pe(EDGES, samples=samples.double()))
+
+
+def test_max_of_samples_and_the_mean_of_tables() -> None:
+    pe = RPEARL(num_samples=4, num_tables=3, pool="max", **SMALL).eval()
+    tables = [draw_samples("gaussian", make_key(0, table), torch.arange(7), 0, 4) for table in range(3)]
+    expected = torch.stack([pe(EDGES, samples=samples) for samples in tables])
+    torch.testing.assert_close(pe(EDGES), expected.mean(0))
+
+
+@KINDS
+def test_float64_and_autocast(kind: type) -> None:
+    pe = kind(num_taps=3, pool="mean+std", **SMALL)
+    data = batch_of((EDGES, 7), (molecule_like(12), 12))
+    assert pe.double().eval()(data.edge_index, data.batch).dtype == torch.float64
+    pe.float()
+    expected = pe(data.edge_index, data.batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        actual = pe(data.edge_index, data.batch)
+    assert actual.dtype == torch.float32
+    torch.testing.assert_close(actual, expected, rtol=0.1, atol=0.05)
+    pe.train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = pe(data.edge_index, data.batch).square().sum()
+    loss.backward()
+    assert all(bool(p.grad.isfinite().all()) for p in pe.parameters())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@KINDS
+def test_cuda(kind: type) -> None:
+    pe = kind(num_taps=3, **SMALL).eval()
+    expected = pe(EDGES)
+    torch.testing.assert_close(pe.cuda()(EDGES.cuda()).cpu(), expected, rtol=1e-3, atol=1e-4)
+
+
+@KINDS
+def test_save_load_and_copy(kind: type) -> None:
+    pe = kind(pool="mean+std", **SMALL)
+    pe(EDGES).sum().backward()
+    file = io.BytesIO()
+    torch.save(pe.state_dict(), file)
+    file.seek(0)
+    other = kind(pool="mean+std", **SMALL)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(other.eval()(EDGES), pe.eval()(EDGES))
+    twin = copy.deepcopy(pe)
+    assert torch.equal(twin(EDGES), pe(EDGES))
+    assert all(a is not b for a, b in zip(twin.parameters(), pe.parameters(), strict=True))
+
+
+@KINDS
+def test_reset_parameters_draws_what_the_constructor_draws(kind: type) -> None:
+    torch.manual_seed(0)
+    pe = kind(pool="mean+std", norm="graph", **SMALL)
+    pe(EDGES)
+    with torch.no_grad():
+        for parameter in pe.parameters():
+            parameter.fill_(7)
+    pe.reset_parameters()
+    assert all(float((parameter == 7).sum()) == 0 for parameter in pe.parameters())
+    assert all(bool((b == 0).all() or (b == 1).all()) for b in pe.buffers())
+    assert all(float(layer.eps.detach()) == 0 for layer in pe.phi.layers[1:])
+
+
+def test_repr_says_what_it_is() -> None:
+    text = repr(RPEARL(16, num_samples=50, hidden_dim=8, num_layers=1, num_taps=4, law="sobol", scale=True))
+    for part in (
+        "RPEARL(16",
+        "num_samples=50",
+        "law='sobol'",
+        "gso='sym_laplacian'",
+        "pool='mean'",
+        "scale=True",
+    ):
+        assert part in text
+    assert "TapLayer(1, 8, num_taps=4)" in text
+    assert "GINLayer(8, 8, mlp_layers=2)" in text
+    assert repr(BPEARL(4)).startswith("BPEARL(4, gso=")
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"edge_index": torch.zeros(3, 4, dtype=torch.long)}, r"edge_index must have shape \[2, num_edges\]"),
+        ({"edge_index": torch.zeros(4, dtype=torch.long)}, r"edge_index must have shape \[2, num_edges\]"),
+        ({"edge_index": torch.zeros(2, 4)}, "edge_index must hold integers"),
+        ({"edge_index": EDGES, "num_nodes": 3}, "but there are 3 nodes"),
+        ({"edge_index": torch.tensor([[0], [-1]]), "num_nodes": 3}, "names nodes -1 to 0"),
+        ({"edge_index": NO_EDGES, "num_nodes": -1}, "must not be negative"),
+        ({"edge_index": NO_EDGES, "batch": torch.tensor([0, 1, 0])}, "batch must be sorted"),
+        ({"edge_index": NO_EDGES, "batch": torch.tensor([-1, 0])}, "negative graph numbers"),
+        ({"edge_index": NO_EDGES, "batch": torch.tensor([0, 1]), "num_nodes": 3}, "2 entries, .* 3 nodes"),
+        ({"edge_index": NO_EDGES, "batch": torch.tensor([0.0, 1.0])}, "batch must be a vector of integers"),
+        (
+            {"edge_index": torch.tensor([[0, 1], [0, 2]]), "batch": torch.tensor([0, 0, 1])},
+            r"edge \(1, 2\) joins two graphs",
+        ),
+    ],
+)
+def test_wrong_graphs(kind: type, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**SMALL)(**arguments)
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (7,), (7, 0), (7, 2, 1)])
+def test_samples_of_wrong_shape(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"samples must have shape \[7, M\]"):
+        RPEARL(**SMALL)(EDGES, samples=torch.zeros(shape))
+
+
+def test_samples_of_integers() -> None:
+    with pytest.raises(ValueError, match="floating-point"):
+        RPEARL(**SMALL)(EDGES, samples=torch.ones(7, 2, dtype=torch.long))
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gso": "laplace"}, "unknown gso 'laplace'; choose from adjacency, laplacian, sym_adjacency"),
+        ({"norm": "instance"}, "unknown norm 'instance'; choose from batch, layer, none, graph"),
+        ({"skip": "dense"}, "unknown skip 'dense'; choose from none, residual, sum"),
+        ({"act": "reluu"}, "unknown act 'reluu'; choose from relu"),
+        ({"pool": "mean+median"}, "unknown pool 'median'; choose from mean, sum, var, std, max"),
+        ({"pool": "mean+mean"}, "names a statistic twice"),
+        ({"num_taps": 0, "num_layers": 0}, "no layer left"),
+        ({"num_taps": -1}, "num_taps must be at least 0"),
+        ({"num_layers": -1}, "num_layers must be at least 0"),
+        ({"hidden_dim": 0}, "hidden_dim must be at least 1"),
+        ({"dim_pe": 0}, "dim_pe must be at least 1"),
+        ({"mlp_layers": 0}, "mlp_layers must be at least 1"),
+        ({"mlp_hidden": 0}, "mlp_hidden must be at least 1"),
+        ({"norm": "graph", "num_taps": 0}, "norm 'graph' is that of the generalised layer"),
+        ({"norm": "layer", "hidden_dim": 1}, "width of at least 2"),
+    ],
+)
+def test_wrong_options(kind: type, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**(SMALL | options))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"law": "normal"}, "unknown law 'normal'; choose from gaussian, rademacher, two_point, sobol"),
+        ({"num_samples": 0}, "num_samples must be at least 1"),
+        ({"chunk_size": 0}, "chunk_size must be at least 1"),
+        ({"num_tables": 0}, "num_tables must be at least 1"),
+    ],
+)
+def test_wrong_sampling_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RPEARL(**(SMALL | options))
+
+
+def test_phi_of_layers_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match="gives 3 columns"):
+        Phi([TapLayer(1, 3, 2), GINLayer(4, 4)])
+    with pytest.raises(ValueError, match="must have the same width"):
+        Phi([TapLayer(1, 3, 2), GINLayer(3, 4)], skip="sum")
+    with pytest.raises(ValueError, match="at least one layer"):
+        Phi([])
+    with pytest.raises(ValueError, match="scalar signals"):
+        BPEARL.from_phi(Phi([TapLayer(2, 3, 2)]))
+
+
+def test_activations_are_named_and_can_be_pickled() -> None:
+    file = io.BytesIO()
+    torch.save([BPEARL(act=act, **SMALL) for act in ACTIVATIONS], file)
+
+
+def test_pearl_imports_nothing_but_torch() -> None:
+    allowed = set(sys.stdlib_module_names) | {"torch"}
+    for file in Path(graphgps_pearl.pearl.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                assert name.split(".")[0] in allowed or name.startswith("graphgps_pearl.pearl"), (
+                    file.name,
+                    name,
+                )
