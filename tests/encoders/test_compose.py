@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 import torch
@@ -237,3 +239,17 @@ def test_a_name_that_somebody_else_took_is_theirs() -> None:
         assert isinstance(encoder.node_encoder.encoders[1], taken)
     finally:
         del register.node_encoder_dict["RandomID"]
+
+
+def test_the_example_in_the_documentation_works() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "encoders.md").read_text(encoding="utf-8")
+    (example,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "Degree" in block]
+    assert len([line for line in example.splitlines() if line.strip()]) <= 12
+    try:
+        exec(compile(example, "docs/encoders.md", "exec"), {})
+        batch = FeatureEncoder(encoder_config("TypeDictNode+Degree+BPEARL"), 1)(batch_of(graphs()))
+    finally:
+        register.node_encoder_dict.pop("Degree", None)
+    assert batch.x.shape == (batch.num_nodes, 32)
+    degree = torch.bincount(batch.edge_index[0], minlength=batch.num_nodes)
+    assert torch.equal(batch.x[:, 32 - 6 - 1], degree.float())

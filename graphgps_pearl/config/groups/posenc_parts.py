@@ -16,6 +16,7 @@ ACTIVATIONS = (
     "sigmoid",
     "softplus",
     "square",
+    "cube",
     "identity",
 )
 POOLS = ("mean", "sum", "var", "std", "max")
