@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphgps_pearl import __version__, config
-from graphgps_pearl.errors import UserError
+from graphgps_pearl.command import run_command
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
-
-log = logging.getLogger("graphgps_pearl")
 
 
 def train_parser(prog: str | None = None) -> argparse.ArgumentParser:
@@ -63,18 +61,6 @@ def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
             Path(args.cfg).rename(f"{args.cfg}_done")
 
     return run_command(work)
-
-
-def run_command(work: Callable[[], object]) -> int:
-    """Do the work; a user's mistake becomes one line on standard error and an exit code (2 by default)."""
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)
-    log.setLevel(logging.INFO)
-    try:
-        work()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return getattr(error, "code", 2)
-    return 0
 
 
 def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> None:
@@ -125,6 +111,8 @@ def _changed(cfg: CfgNode, seed: int | None = None, split_index: int | None = No
 #: A command is a function of (argv, prog) that returns an exit code and imports nothing heavy before it must.
 COMMANDS = {
     "train": ("graphgps_pearl.cli:train", "train a config, the same as main.py"),
+    "compare": ("graphgps_pearl.report.compare:compare", "train configs side by side and compare them"),
+    "report": ("graphgps_pearl.report.compare:report", "compare the runs in a results folder"),
 }
 
 

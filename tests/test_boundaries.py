@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "encoders": {"config", "pearl"},
     "networks": {"config", "encoders", "layers"},
     "training": {"config", "data", "encoders", "networks"},
-    "report": {"training"},
+    "report": {"command", "config", "training"},
 }
 #: Libraries that have no business in a room.
 MUST_NOT_IMPORT = {

@@ -1,0 +1,21 @@
+"""What every command does around its work: logging to the terminal, and mistakes as one line."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+
+from graphgps_pearl.errors import UserError
+
+
+def run_command(work: Callable[[], object]) -> int:
+    """Do the work; a user's mistake becomes one line on standard error and an exit code (2 by default)."""
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("graphgps_pearl").setLevel(logging.INFO)
+    try:
+        work()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return getattr(error, "code", 2)
+    return 0

@@ -1,0 +1,163 @@
+"""``compare`` trains configs side by side, each run in a process of its own; ``report`` shows what there is.
+
+A run that fails is noted and does not take the others down; started again, the comparison continues
+unfinished runs and leaves finished ones alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphgps_pearl import config
+from graphgps_pearl.command import run_command
+from graphgps_pearl.errors import UserError
+
+#: Beside the run folders, so that ``--overwrite`` of a run does not take its log.
+LOG = "{}.log"
+FAILURE = "failed.txt"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to do: a config file, words over it, and a seed."""
+
+    file: Path
+    seed: int
+    words: tuple[str, ...]
+    folder: Path  # <out_dir>/<config>[-name_tag]/<seed>
+
+    def command(self) -> list[str]:
+        """What trains it."""
+        train = [sys.executable, "-m", "graphgps_pearl", "train", "--cfg", str(self.file)]
+        return [*train, *self.words, "seed", str(self.seed)]
+
+
+def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
+    """Every seed of every config, seed by seed, so that an early end leaves comparable runs."""
+    configs = {file: config.load(file, words) for file in files}
+    jobs = []
+    for i in range(seeds):
+        for file, cfg in configs.items():
+            name = file.stem + (f"-{cfg.name_tag}" if cfg.name_tag else "")
+            jobs.append(Job(file, cfg.seed + i, tuple(words), Path(cfg.out_dir) / name / str(cfg.seed + i)))
+    return jobs
+
+
+def with_encoders(base: Path, encoders: Sequence[str], words: Sequence[str]) -> list[tuple[Path, list[str]]]:
+    """(config file, words over it) that puts each encoder into ``base``.
+
+    Where a config of the same dataset and that encoder stands beside ``base`` (``zinc-rwse.yaml`` beside
+    ``zinc-bpearl.yaml``), it is used, since it has the encoder's settings; else ``base`` with the encoder's
+    name changed and its defaults.
+    """
+    cfg = config.load(base, words)
+    dataset = next(
+        (base.stem[:i] for i in range(len(base.stem), 0, -1) if _is_dataset(base, base.stem[:i])), ""
+    )
+    data_encoder = cfg.dataset.node_encoder_name.split("+")[0]
+    chosen = []
+    for encoder in encoders:
+        beside = [base.with_name(f"{dataset}-{encoder.lower()}{end}.yaml") for end in ("", "-8s")]
+        file = next((f for f in beside if dataset and f.is_file()), None)
+        if file is not None:
+            chosen.append((file, list(words)))
+            continue
+        name = data_encoder if encoder == "none" else f"{data_encoder}+{encoder}"
+        chosen.append((base, [*words, "dataset.node_encoder_name", name, "name_tag", encoder]))
+    return chosen
+
+
+def _is_dataset(base: Path, prefix: str) -> bool:
+    return base.stem.startswith(f"{prefix}-") and base.with_name(f"{prefix}-none.yaml").is_file()
+
+
+def do(job: Job) -> str:
+    """Run a job; returns a line that says how it ended."""
+    job.folder.parent.mkdir(parents=True, exist_ok=True)
+    failure = job.folder / FAILURE
+    failure.unlink(missing_ok=True)
+    log = job.folder.with_name(LOG.format(job.folder.name))
+    with log.open("w") as file:
+        code = subprocess.run(job.command(), stdout=file, stderr=subprocess.STDOUT, check=False).returncode
+    name = f"{job.folder.parent.name}, seed {job.seed}"
+    if code == 0:
+        return f"{name}: done"
+    lines = log.read_text().strip().splitlines() or [f"exit code {code}"]
+    job.folder.mkdir(parents=True, exist_ok=True)
+    failure.write_text(f"{lines[-1]} (see {log})\n")
+    return f"{name}: failed, {lines[-1]}"
+
+
+def _parser(prog: str | None, description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser.add_argument(
+        "--baseline", metavar="NAME", help="config that the others are tested against, paired by seed"
+    )
+    parser.add_argument("--split", help="split whose metric is compared (default: the last, test)")
+    return parser
+
+
+def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
+    """``compare FILE... --seeds N`` or ``compare --base FILE --encoders A B ... [KEY VALUE ...]``."""
+    parser = _parser(prog, "Train configs side by side and compare them.")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", help="config files, then KEY VALUE pairs for all of them"
+    )
+    parser.add_argument("--base", metavar="FILE", type=Path, help="config into which --encoders are put")
+    parser.add_argument(
+        "--encoders", nargs="+", metavar="NAME", default=[], help="none, RWSE, BPEARL, LapPE+RWSE, ..."
+    )
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each config")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at the same time")
+    args = parser.parse_intermixed_args(argv)
+
+    def work() -> None:
+        jobs = _jobs(args)
+        with ThreadPoolExecutor(max(1, args.jobs)) as pool:
+            for i, said in enumerate(pool.map(do, jobs), start=1):
+                print(f"[{i}/{len(jobs)}] {said}", flush=True)
+        names = list(dict.fromkeys(job.folder.parent.name for job in jobs))
+        show(jobs[0].folder.parent.parent, names, args.baseline, args.split)
+
+    return run_command(work)
+
+
+def _jobs(args: argparse.Namespace) -> list[Job]:
+    files = [Path(word) for word in args.files if word.endswith((".yaml", ".yml"))]
+    words = [word for word in args.files if not word.endswith((".yaml", ".yml"))]
+    if bool(args.base) != bool(args.encoders) or bool(args.base) == bool(files):
+        raise UserError("give config files, or --base FILE with --encoders NAME ...")
+    if args.seeds < 1:
+        raise UserError(f"--seeds {args.seeds}: at least one run of each config")
+    if files:
+        return plan(files, args.seeds, words)
+    chosen = with_encoders(args.base, args.encoders, words)
+    each = [plan([file], args.seeds, over) for file, over in chosen]
+    return [job for same_seed in zip(*each, strict=True) for job in same_seed]
+
+
+def report(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
+    """``report RESULTS [NAME ...]``: the comparison of whatever has run so far."""
+    parser = _parser(prog, "Compare the runs in a results folder: a table, plots and report.html.")
+    parser.add_argument("out_dir", metavar="RESULTS", type=Path, help="folder with <config>/<seed>/")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these configs, in this order")
+    args = parser.parse_args(argv)
+    return run_command(lambda: show(args.out_dir, args.names, args.baseline, args.split))
+
+
+def show(out_dir: Path, names: Sequence[str], baseline: str | None, split: str | None) -> None:
+    """Print the comparison and write its files beside the runs."""
+    from graphgps_pearl.report.comparison import compare as compare_runs
+    from graphgps_pearl.report.page import as_text, write_report
+    from graphgps_pearl.report.runs import find_runs
+
+    runs = find_runs(out_dir, names)
+    comparison = compare_runs(runs, baseline, split)
+    page = write_report(comparison, runs, out_dir)
+    print(f"\n{as_text(comparison)}\n\nreport: {page}\ncurves: tensorboard --logdir {out_dir}")

@@ -1,0 +1,90 @@
+"""Finding runs on disk and saying in which state each of them is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from graphgps_pearl.errors import UserError
+from graphgps_pearl.report.compare import FAILURE
+from graphgps_pearl.training.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder: ``<out_dir>/<config>/<seed>``."""
+
+    path: Path
+    result: dict[str, Any] | None
+    failure: str = ""
+    rows: list[dict[str, str]] = field(default_factory=list, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The config's name, with its tag."""
+        return self.path.parent.name
+
+    @property
+    def seed(self) -> int:
+        """The seed (or the split of ``run_multiple_splits``)."""
+        return int(self.path.name)
+
+    @property
+    def state(self) -> str:
+        """``finished``, ``failed``, or how far an unfinished run has come."""
+        if self.result is not None:
+            return "finished"
+        if self.failure:
+            return f"failed: {self.failure}"
+        return f"unfinished, {len(self.rows)} of {self.config['optim']['max_epoch']} epochs"
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved config."""
+        return yaml.safe_load((self.path / "config.yaml").read_text())
+
+    @property
+    def encoder(self) -> str:
+        """The encodings after the data encoder, ``none`` if there are none."""
+        parts = self.config["dataset"]["node_encoder_name"].split("+")
+        return "+".join(parts[1:]) or "none"
+
+    def curve(self, column: str) -> tuple[list[int], list[float], list[float]]:
+        """(epochs, hours since the start, values) of a column of ``metrics.csv``, where it has one."""
+        epochs, hours, values, seconds = [], [], [], 0.0
+        for row in self.rows:
+            seconds += float(row["seconds"])
+            value = float(row.get(column) or math.nan)
+            if not math.isnan(value):
+                epochs.append(int(row["epoch"]) + 1)
+                hours.append(seconds / 3600)
+                values.append(value)
+        return epochs, hours, values
+
+
+def read_run(path: Path) -> Run:
+    """The run in a folder that has a ``config.yaml``."""
+    folder, failure = RunFolder(path), path / FAILURE
+    text = failure.read_text().strip() if failure.exists() else ""
+    return Run(path, folder.read_result(), text, folder.read_metrics())
+
+
+def find_runs(out_dir: Path, names: Sequence[str] = ()) -> dict[str, list[Run]]:
+    """The runs below ``out_dir`` by config name (all, or the named ones in that order), seeds in order."""
+    if not out_dir.is_dir():
+        raise UserError(f"{out_dir}: there is no such folder; give the folder that holds the results")
+    folders = [out_dir / name for name in names] or sorted(p for p in out_dir.iterdir() if p.is_dir())
+    found: dict[str, list[Run]] = {}
+    for folder in folders:
+        seeds = [p for p in folder.glob("*") if p.name.isdigit() and (p / "config.yaml").is_file()]
+        if seeds:
+            found[folder.name] = [read_run(path) for path in sorted(seeds, key=lambda p: int(p.name))]
+    if not found:
+        raise UserError(f"{out_dir}: holds no runs (<config>/<seed>/config.yaml)")
+    return found
