@@ -21,7 +21,7 @@ from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.metrics import best_metric
 from graphgps_pearl.training.progress import Progress
 from graphgps_pearl.training.recorder import Recorder, find_checkpoint, metric_columns
-from graphgps_pearl.training.run_folder import RunFolder
+from graphgps_pearl.training.run_folder import RunFolder, data_facts
 from graphgps_pearl.training.task import GraphTask, OptimSettings
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,8 @@ def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str
     loss = make_loss(cfg.model.loss_fun, task_type)
     metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, task_type)
     network, parts, bundle = prepare(cfg)
+    facts = data_facts(bundle.spec, bundle.target_mean, bundle.target_std)
+    folder.write_text(folder.data, json.dumps(facts, indent=2) + "\n")
     splits = tuple(bundle.splits)
     task = GraphTask(network, loss, task_type, splits[1:], optim_settings(cfg), seed=cfg.seed)
     recorder = Recorder(

@@ -3,6 +3,7 @@
 =================  ==================================================================
 ``config.yaml``    the resolved config
 ``versions.json``  Python and library versions
+``data.json``      sizes and names of the data, statistics of standardised targets
 ``metrics.csv``    one row per epoch
 ``last.ckpt``      to resume from; ``previous.ckpt`` is the one before
 ``best.ckpt``      the epoch with the best selection metric
@@ -16,6 +17,7 @@ Files are written under a temporary name and renamed, so each is whole or absent
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import platform
@@ -67,6 +69,7 @@ class RunFolder:
         self.last = path / "last.ckpt"
         self.previous = path / "previous.ckpt"
         self.best = path / "best.ckpt"
+        self.data = path / "data.json"
         self.result = path / "result.json"
 
     def open(self, config_text: str, *, overwrite: bool = False) -> None:
@@ -123,6 +126,15 @@ class RunFolder:
         with self.metrics.open(newline="") as file:
             reader = csv.DictReader(file)
             return [row for row in reader if None not in row.values() and row.get("epoch", "").isdigit()]
+
+
+def data_facts(spec: Any, target_mean: Any, target_std: Any) -> dict[str, Any]:
+    """What predictions need of the data: its ``DatasetSpec``, and the statistics [dim_out] of targets that
+    were standardised (else None), as plain values."""
+    statistics = {"target_mean": target_mean, "target_std": target_std}
+    return dataclasses.asdict(spec) | {
+        name: None if value is None else value.flatten().tolist() for name, value in statistics.items()
+    }
 
 
 def versions() -> dict[str, str]:
