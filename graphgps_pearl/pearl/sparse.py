@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -46,9 +47,8 @@ class SparseMatrix:
         self.shape = (crow.numel() - 1, num_cols)
         self._make_transpose = transpose
         self._transpose: SparseMatrix | None = None
-        with warnings.catch_warnings():  # torch calls its CSR layout a beta; the product is all we use of it
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-            self._csr = torch.sparse_csr_tensor(crow, col, value, self.shape, check_invariants=False)
+        _hear_out_beta_warning()
+        self._csr = torch.sparse_csr_tensor(crow, col, value, self.shape, check_invariants=False)
 
     @classmethod
     def from_entries(
@@ -101,6 +101,16 @@ class SparseMatrix:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.shape[0]}, {self.shape[1]}, nnz={self.col.numel()})"
+
+
+@cache
+def _hear_out_beta_warning() -> None:
+    """Torch says once in a process that its CSR layout is a beta; the product is all that is used of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.sparse_csr_tensor(
+            torch.tensor([0, 0]), torch.empty(0, dtype=torch.long), torch.empty(0), (1, 1)
+        )
 
 
 class _Product(torch.autograd.Function):
