@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import torch
 from torch import Tensor, nn
@@ -94,7 +94,8 @@ class TapLayer(Layer):
         return ACTIVATIONS[self.act](self.norm(x, rows))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.in_dim}, {self.out_dim}, num_taps={self.num_taps})"
+        sizes = f"{self.in_dim}, {self.out_dim}, num_taps={self.num_taps}"
+        return f"{type(self).__name__}({sizes}, act={self.act!r}, norm={type(self.norm).__name__})"
 
 
 class GINLayer(Layer):
@@ -141,7 +142,8 @@ class GINLayer(Layer):
         return x
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.in_dim}, {self.out_dim}, mlp_layers={len(self.linears)})"
+        sizes = f"{self.in_dim}, {self.out_dim}, mlp_layers={len(self.linears)}"
+        return f"{type(self).__name__}({sizes}, act={self.act!r}, norm={type(self.norms[0]).__name__})"
 
 
 class Phi(nn.Module):
@@ -196,7 +198,8 @@ class Phi(nn.Module):
         return x if self.readout is None else self.readout(x)
 
     def __repr__(self) -> str:
-        layers = ", ".join(map(repr, self.layers))
+        runs = [(text, len(list(run))) for text, run in groupby(map(repr, self.layers))]
+        layers = ", ".join(text if times == 1 else f"{times} x {text}" for text, times in runs)
         return f"{type(self).__name__}([{layers}], skip={self.skip!r}, out_dim={self.out_dim})"
 
 

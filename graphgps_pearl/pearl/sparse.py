@@ -108,9 +108,7 @@ def _hear_out_beta_warning() -> None:
     """Torch says once in a process that its CSR layout is a beta; the product is all that is used of it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.sparse_csr_tensor(
-            torch.tensor([0, 0]), torch.empty(0, dtype=torch.long), torch.empty(0), (1, 1)
-        )
+        torch.zeros(1, 1).to_sparse_csr()
 
 
 class _Product(torch.autograd.Function):

@@ -170,7 +170,7 @@ def test_reset_parameters_draws_what_the_constructor_draws(kind: type) -> None:
 
 
 def test_repr_says_what_it_is() -> None:
-    text = repr(RPEARL(16, num_samples=50, hidden_dim=8, num_layers=1, num_taps=4, law="sobol", scale=True))
+    text = repr(RPEARL(16, num_samples=50, hidden_dim=8, num_layers=3, num_taps=4, law="sobol", scale=True))
     for part in (
         "RPEARL(16",
         "num_samples=50",
@@ -180,8 +180,8 @@ def test_repr_says_what_it_is() -> None:
         "scale=True",
     ):
         assert part in text
-    assert "TapLayer(1, 8, num_taps=4)" in text
-    assert "GINLayer(8, 8, mlp_layers=2)" in text
+    assert "[TapLayer(1, 8, num_taps=4, act='relu', norm=BatchNorm)" in text
+    assert "3 x GINLayer(8, 8, mlp_layers=2, act='relu', norm=BatchNorm)]" in text
     assert repr(BPEARL(4)).startswith("BPEARL(4, gso=")
 
 
