@@ -49,19 +49,46 @@ class EpochMetrics(Metric):
         self.add_state("count", torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
 
     def update(self, pred: Tensor, true: Tensor, loss: Tensor) -> None:
-        """Add a batch: predictions [B, D], labels [B, D] or [B], and the batch's mean loss."""
+        """Add a batch: predictions [B, D], labels [B, D] or [B], and the mean loss over its labels."""
+        labels = count_labels(true)
         self.preds.append(pred.detach().float())
         self.trues.append(true.detach())
-        self.loss_sum += loss.detach().double() * len(true)
-        self.count += len(true)
+        self.loss_sum += loss.detach().double() * labels
+        self.count += labels
+
+    def running_state(self) -> dict[str, Tensor]:
+        """All that :meth:`update` has gathered, as plain tensors."""
+        if not self.preds:
+            return {}
+        preds, trues = dim_zero_cat(self.preds), dim_zero_cat(self.trues)
+        return {
+            "preds": preds,
+            "trues": trues,
+            "loss_sum": self.loss_sum.clone(),
+            "count": self.count.clone(),
+        }
+
+    def add_running_state(self, state: dict[str, Tensor]) -> None:
+        """Add what another :class:`EpochMetrics` had gathered."""
+        if state:
+            self.preds.append(state["preds"].to(self.device))
+            self.trues.append(state["trues"].to(self.device))
+            self.loss_sum += state["loss_sum"].to(self.device)
+            self.count += state["count"].to(self.device)
+            self._update_count += 1
 
     def compute(self) -> dict[str, float]:
         """Metric values by name, ``loss`` first; empty if nothing was seen."""
-        if int(self.count) == 0:
+        if isinstance(self.preds, list) and not self.preds:  # several processes join them to a tensor
             return {}
         values = {"loss": float(self.loss_sum / self.count)}
         values |= compute_metrics(dim_zero_cat(self.preds), dim_zero_cat(self.trues), self.task_type)
         return values
+
+
+def count_labels(true: Tensor) -> Tensor:
+    """How many labels exist: the number that the mean loss of a batch is a mean over."""
+    return (~torch.isnan(true)).sum() if true.is_floating_point() else torch.tensor(true.numel())
 
 
 def compute_metrics(pred: Tensor, true: Tensor, task_type: str) -> dict[str, float]:

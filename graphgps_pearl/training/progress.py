@@ -9,7 +9,9 @@ from typing import Any
 import lightning.pytorch as pl
 from tqdm import tqdm
 
+from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.recorder import Recorder
+from graphgps_pearl.training.task import GraphTask
 
 
 def clock(seconds: float) -> str:
@@ -38,16 +40,18 @@ class Progress(pl.Callback):
         self._bar: tqdm | None = None
         self._first_epoch = 0
         self._started = 0.0
+        self._batches = 0
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Begin the bar, or note when the lines began."""
         self._first_epoch = trainer.current_epoch
         self._started = time.perf_counter()
         if trainer.is_global_zero and sys.stderr.isatty():
-            batches = int(trainer.num_training_batches)
+            assert isinstance(trainer.train_dataloader, TrainingBatches)
+            self._batches = trainer.train_dataloader.num_batches()
             self._bar = tqdm(
-                total=(trainer.max_epochs or 0) * batches,
-                initial=trainer.current_epoch * batches,
+                total=(trainer.max_epochs or 0) * self._batches,
+                initial=trainer.current_epoch * self._batches,
                 unit="batch",
                 dynamic_ncols=True,
             )
@@ -55,10 +59,12 @@ class Progress(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Move the bar by a batch."""
+        """Move the bar to where the run is."""
         if self._bar is not None:
+            assert isinstance(pl_module, GraphTask)
+            done = trainer.current_epoch * self._batches + pl_module.batches_done
             self._bar.set_postfix_str(self._postfix(float(outputs["loss"])), refresh=False)
-            self._bar.update()
+            self._bar.update(done - self._bar.n)
 
     def _postfix(self, loss: float) -> str:
         best = self.recorder

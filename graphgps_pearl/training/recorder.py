@@ -6,27 +6,22 @@ first, the checkpoint last, and a resumed run drops the rows its checkpoint does
 
 from __future__ import annotations
 
-import logging
 import math
-import os
 import resource
-import shutil
 import statistics
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
+from graphgps_pearl.training.checkpoints import save_checkpoint
 from graphgps_pearl.training.metrics import METRICS
-from graphgps_pearl.training.run_folder import RunFolder, write_atomically
+from graphgps_pearl.training.run_folder import RunFolder
 from graphgps_pearl.training.task import GraphTask
-
-log = logging.getLogger(__name__)
 
 
 def metric_columns(task_type: str, splits: Sequence[str]) -> list[str]:
@@ -43,11 +38,18 @@ def peak_memory_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
+def evaluate(trainer: pl.Trainer) -> None:
+    """Run the evaluation of an epoch, as Lightning does after the last training batch."""
+    trainer.validating = True
+    trainer.fit_loop.epoch_loop.val_loop.run()
+    trainer.training = True
+
+
 class Recorder(pl.Callback):
     """Writes the run folder and decides which epoch is best and when to stop early.
 
-    ``column`` is the selection metric, such as ``val_mae``; ``patience`` counts epochs without
-    improvement (0 never stops early). NaN is never best.
+    ``column`` is the selection metric, such as ``val_mae``; ``patience`` counts evaluations
+    without improvement (0 never stops early). NaN is never best.
     """
 
     def __init__(
@@ -65,9 +67,11 @@ class Recorder(pl.Callback):
         self.patience = patience
         self.best_row: dict[str, float] = {}
         self.last_row: dict[str, float] = {}
+        self.stale = 0  # evaluations since the best
         self.seconds: list[float] = []
         self._writer: SummaryWriter | None = None
-        self._started = 0.0
+        self._started: float | None = None  # None between epochs
+        self._elapsed = 0.0
 
     @property
     def best_value(self) -> float:
@@ -89,13 +93,21 @@ class Recorder(pl.Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run has to know."""
-        return {"best_row": self.best_row, "last_row": self.last_row, "seconds": self.seconds}
+        return {
+            "best_row": self.best_row,
+            "last_row": self.last_row,
+            "stale": self.stale,
+            "seconds": self.seconds,
+            "elapsed": 0.0 if self._started is None else time.perf_counter() - self._started,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take up where the checkpoint was written."""
         self.best_row = dict(state_dict["best_row"])
         self.last_row = dict(state_dict["last_row"])
+        self.stale = int(state_dict["stale"])
         self.seconds = list(state_dict["seconds"])
+        self._elapsed = float(state_dict["elapsed"])
 
     def summary(self) -> dict[str, Any]:
         """The run in short: its best epoch with all metrics, and what it cost."""
@@ -113,42 +125,57 @@ class Recorder(pl.Callback):
         if trainer.is_global_zero:
             self.folder.start_metrics(self.columns, trainer.current_epoch)
             self._writer = SummaryWriter(str(self.folder.path), purge_step=trainer.current_epoch)
-        trainer.should_stop = self._out_of_patience(trainer.current_epoch - 1)
+        trainer.should_stop = self._out_of_patience()
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Start the epoch's clock."""
-        self._started = time.perf_counter()
+        """Start the epoch's clock, at what an interrupted epoch had taken."""
+        self._started = time.perf_counter() - self._elapsed
+        self._elapsed = 0.0
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Record, select, schedule, save: in this order."""
+        """Evaluate if that is left to do; then record, select, schedule, save: in this order."""
         assert isinstance(pl_module, GraphTask)
         epoch = trainer.current_epoch
+        if self._evaluation_left(trainer, pl_module):
+            evaluate(trainer)
         values = pl_module.epoch_values()
         costs = {
             "epoch": float(epoch),
             "lr": pl_module.lr,
             "grad_norm": statistics.fmean(pl_module.grad_norms) if pl_module.grad_norms else math.nan,
-            "seconds": time.perf_counter() - self._started,
+            "seconds": time.perf_counter() - (self._started or 0.0),
             "memory_mb": peak_memory_mb(),
         }
+        self._started = None
         self.last_row = costs | values
         self.seconds.append(costs["seconds"])
         improved = self.improves(values.get(self.column, math.nan))
         if improved:
-            self.best_row = dict(self.last_row)
+            self.best_row, self.stale = dict(self.last_row), 0
+        elif self.column in values and self.best_row:
+            self.stale += 1
         if trainer.is_global_zero:
             self._write(epoch)
         if pl_module.plateau is not None and self._loss_column in values:
             pl_module.plateau.step(values[self._loss_column])
-        trainer.should_stop = trainer.should_stop or self._out_of_patience(epoch)
-        self._save(trainer, improved)
+        trainer.should_stop = trainer.should_stop or self._out_of_patience()
+        pl_module.finish_epoch()
+        save_checkpoint(trainer, self.folder, best=improved)
+
+    def _evaluation_left(self, trainer: pl.Trainer, task: GraphTask) -> bool:
+        """Whether this epoch is to be evaluated and Lightning has not done it: because the run was resumed
+        after the epoch's last batch, or because this is the last epoch and no multiple of the period."""
+        if any(metrics.update_called for metrics in task.epoch_metrics[1:]) or not trainer.enable_validation:
+            return False
+        done, period = trainer.current_epoch + 1, trainer.check_val_every_n_epoch or 1
+        return done % period == 0 or done == trainer.max_epochs
 
     @property
     def _loss_column(self) -> str:
         return f"{self.column.rsplit('_', 1)[0]}_loss"
 
-    def _out_of_patience(self, epoch: int) -> bool:
-        return bool(self.patience) and self.best_epoch >= 0 and epoch - self.best_epoch >= self.patience
+    def _out_of_patience(self) -> bool:
+        return 0 < self.patience <= self.stale
 
     def _write(self, epoch: int) -> None:
         self.folder.append_metrics({**self.last_row, "epoch": epoch})
@@ -159,21 +186,6 @@ class Recorder(pl.Callback):
                 tag = f"{split}/{name}" if column not in self.columns[:5] else f"run/{column}"
                 self._writer.add_scalar(tag, value, epoch)
         self._writer.flush()
-
-    def _save(self, trainer: pl.Trainer, improved: bool) -> None:
-        """Save ``last.ckpt``, keep the one before as ``previous.ckpt``, copy to ``best.ckpt`` if it is."""
-        folder = self.folder
-        fresh = folder.path / ".fresh.ckpt"
-        trainer.save_checkpoint(fresh, weights_only=False)
-        if not trainer.is_global_zero:
-            return
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        if improved:
-            write_atomically(folder.best, lambda temporary: shutil.copyfile(fresh, temporary))
-        if folder.last.exists():
-            folder.last.replace(folder.previous)
-        fresh.replace(folder.last)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Close the event file."""
@@ -189,17 +201,3 @@ class Recorder(pl.Callback):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-
-def find_checkpoint(folder: RunFolder) -> Path | None:
-    """The newest checkpoint that loads; a damaged ``last.ckpt`` falls back to the one before."""
-    for path in (folder.last, folder.previous):
-        if not path.exists():
-            continue
-        try:
-            torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except Exception as error:  # torch.load raises many kinds for a damaged file; all mean the same here
-            log.warning("%s cannot be read (%s); trying the checkpoint before it", path, type(error).__name__)
-            continue
-        return path
-    return None

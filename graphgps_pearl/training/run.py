@@ -10,18 +10,21 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.utilities.exceptions import SIGTERMException
 from torch import nn
 from torch_geometric.utils import degree
 from yacs.config import CfgNode
 
 from graphgps_pearl import config, data, encoders, networks
 from graphgps_pearl.errors import DataError, UserError
+from graphgps_pearl.training.batches import TrainingBatches
+from graphgps_pearl.training.checkpointer import Checkpointer
+from graphgps_pearl.training.checkpoints import find_checkpoint
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.metrics import best_metric
 from graphgps_pearl.training.progress import Progress
-from graphgps_pearl.training.recorder import Recorder, find_checkpoint, metric_columns
+from graphgps_pearl.training.recorder import Recorder, metric_columns
 from graphgps_pearl.training.run_folder import RunFolder, data_facts
+from graphgps_pearl.training.stop_signals import InterruptedRunError
 from graphgps_pearl.training.task import GraphTask, OptimSettings
 
 log = logging.getLogger(__name__)
@@ -29,14 +32,6 @@ log = logging.getLogger(__name__)
 
 class BudgetError(UserError):
     """More trainable parameters than ``train.max_params`` allows."""
-
-
-class InterruptedRunError(UserError):
-    """Ctrl-C or SIGTERM: the run can be continued; ``code`` is the conventional exit code."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str, Any]:
@@ -65,7 +60,8 @@ def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str
         patience=cfg.train.early_stopping,
     )
     progress = Progress(recorder, ["train_loss", *(f"{split}_{metric}" for split in splits)])
-    trainer = make_trainer(cfg, folder, [recorder, progress])
+    checkpointer = Checkpointer(folder, cfg.train.ckpt_every_batches, cfg.train.ckpt_every_seconds)
+    trainer = make_trainer(cfg, folder, [recorder, checkpointer, progress])
     fit(cfg, trainer, task, bundle, folder)
     result = {
         "config": folder.path.parent.name,
@@ -107,26 +103,27 @@ def fit(
     )
     checkpoint = find_checkpoint(folder)
     if checkpoint is not None:
-        # Lightning makes the first iterator before it names the epoch.
-        train.set_epoch(torch.load(checkpoint, weights_only=True, mmap=True)["epoch"] + 1)
-        log.info("continuing %s from %s", folder.path, checkpoint.name)
+        train.load_state_dict({"epoch": checkpoint.epoch, "batches": checkpoint.batches})
+        within = f", batch {checkpoint.batches}" if checkpoint.batches else ""
+        log.info(
+            "continuing %s from %s: epoch %d%s", folder.path, checkpoint.path.name, checkpoint.epoch, within
+        )
     with warnings.catch_warnings():
         # Advice on worker processes; they were measured slower than none on small graphs.
         warnings.filterwarnings("ignore", ".*does not have many workers.*")
         warnings.filterwarnings("ignore", ".*LeafSpec.*")  # Lightning's use of torch's pytrees
+        path = None if checkpoint is None else checkpoint.path
         try:
-            trainer.fit(task, train, evals, ckpt_path=checkpoint, weights_only=True)
-        except SIGTERMException as signal:
-            raise InterruptedRunError(f"stopped by SIGTERM; {_how_to_continue(folder)}", 143) from signal
+            trainer.fit(task, TrainingBatches(train), evals, ckpt_path=path, weights_only=True)
         except SystemExit as exit_:
-            # Lightning turns Ctrl-C into an exit with code 1.
+            # A second Ctrl-C, which Lightning turns into an exit with code 1.
             raise InterruptedRunError(f"interrupted; {_how_to_continue(folder)}", 130) from exit_
 
 
 def _how_to_continue(folder: RunFolder) -> str:
     if not folder.last.exists():
-        return f"no epoch of {folder.path} was finished, the same command starts it again"
-    return f"the same command continues {folder.path} from its last finished epoch"
+        return f"nothing of {folder.path} was saved, the same command starts it again"
+    return f"the same command continues {folder.path} from its last checkpoint"
 
 
 def make_trainer(cfg: CfgNode, folder: RunFolder, callbacks: list[pl.Callback]) -> pl.Trainer:

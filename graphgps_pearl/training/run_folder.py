@@ -16,6 +16,7 @@ Files are written under a temporary name and renamed, so each is whole or absent
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import json
@@ -33,7 +34,17 @@ from graphgps_pearl.errors import UserError
 
 #: Keys that may differ between a run and its continuation: they change no number.
 HARMLESS_KEYS = frozenset(
-    {"out_dir", "dataset.dir", "num_threads", "num_workers", "accelerator", "devices", "train.max_params"}
+    {
+        "out_dir",
+        "dataset.dir",
+        "num_threads",
+        "num_workers",
+        "accelerator",
+        "devices",
+        "train.max_params",
+        "train.ckpt_every_batches",
+        "train.ckpt_every_seconds",
+    }
 )
 _LIBRARIES = ("torch", "torch-geometric", "lightning", "torchmetrics", "rdkit", "ogb", "numpy")
 
@@ -46,8 +57,19 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
+        sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force a rename in this folder to disk, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

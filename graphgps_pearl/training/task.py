@@ -1,7 +1,8 @@
 """The training task: a network, its loss and metrics, and one optimiser, as a Lightning module.
 
 Plain settings in, no global config. Every training step is seeded from (seed, epoch, batch, rank),
-so what is random in it (dropout, R-PEARL's samples) is the same in a resumed run.
+so what is random in it (dropout, R-PEARL's samples) is the same in a resumed run. What an epoch gathers
+(metrics, gradient norms) can be taken out in its middle and put back.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.data import Batch
 
 from graphgps_pearl.errors import UserError
+from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.losses import Loss
 from graphgps_pearl.training.metrics import EpochMetrics
 from graphgps_pearl.training.schedules import make_optimizer, make_plateau, make_schedule
@@ -74,6 +76,10 @@ class GraphTask(pl.LightningModule):
         self.plateau: ReduceLROnPlateau | None = None
         self._plateau_state: dict[str, Any] | None = None
         self.grad_norms: list[float] = []
+        self.in_epoch = False
+        self.first_batch = 0  # where a resumed epoch begins
+        self.batches_run = 0  # in this epoch, by this process
+        self._resumed: tuple[int, list[dict[str, Any]]] | None = None
         self._schedule = make_schedule(
             optim.scheduler,
             max_epoch=optim.max_epoch,
@@ -112,28 +118,57 @@ class GraphTask(pl.LightningModule):
         """The learning rate in force."""
         return float(self.trainer.optimizers[0].param_groups[0]["lr"])
 
+    @property
+    def batches_done(self) -> int:
+        """Batches of the epoch that are done, before an interruption and after it."""
+        return self.first_batch + self.batches_run
+
     def on_train_epoch_start(self) -> None:
-        """Set the epoch's learning rate and start its metrics."""
+        """Set the epoch's learning rate and start its metrics, or take up those of an interrupted epoch."""
         if self.plateau is None:
             for group in self.trainer.optimizers[0].param_groups:
                 group["lr"] = self.optim.base_lr * self._schedule(self.current_epoch)
         self.grad_norms.clear()
         for metrics in self.epoch_metrics:
             metrics.reset()
+        self.in_epoch, self.first_batch, self.batches_run = True, 0, 0
+        if self._resumed is not None:
+            self.first_batch, states = self._resumed
+            self._resumed = None
+            self._load_running(states)
+
+    def finish_epoch(self) -> None:
+        """From here on a checkpoint is one between two epochs."""
+        self.in_epoch = False
+
+    def running_state(self) -> dict[str, Any]:
+        """What this process has gathered of the running epoch."""
+        return {"grad_norms": list(self.grad_norms), "train": self.epoch_metrics[0].running_state()}
+
+    def resume(self, batches: int, states: list[dict[str, Any]]) -> None:
+        """Begin the next epoch after ``batches`` batches, with what the processes had gathered of it."""
+        self._resumed = (batches, states)
+
+    def _load_running(self, states: list[dict[str, Any]]) -> None:
+        self.grad_norms.extend(states[0]["grad_norms"])
+        # Another number of processes than before: the first one takes what all of them had.
+        own = states[self.global_rank : self.global_rank + 1]
+        for state in own if len(states) == self.trainer.world_size else states * (self.global_rank == 0):
+            self.epoch_metrics[0].add_running_state(state["train"])
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Seed the step, so that it does not depend on what ran before it in this process."""
-        torch.manual_seed(step_seed(self.seed, self.current_epoch, batch_idx, self.global_rank))
+        torch.manual_seed(step_seed(self.seed, self.current_epoch, self.batches_done, self.global_rank))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Mean loss of a batch."""
         pred, true = self.network(batch)
         loss = self.loss(pred, true)
         if not torch.isfinite(loss):
-            graphs = (~torch.isfinite(pred).all(dim=-1)).nonzero().flatten().tolist()
-            culprits = f"graphs {graphs[:8]} of the batch" if graphs else "the labels"
-            self._stop_at(batch_idx, f"the loss is {loss.item()} ({culprits})")
+            finite = torch.isfinite(pred.flatten(1)).all(dim=1) & ~torch.isinf(true.flatten(1)).any(dim=1)
+            self._stop(f"the loss is {loss.item()}", (~finite).nonzero().flatten().tolist())
         self.epoch_metrics[0].update(pred, true, loss)
+        self.batches_run += 1
         return loss
 
     def configure_gradient_clipping(
@@ -147,7 +182,8 @@ class GraphTask(pl.LightningModule):
         norm = nn.utils.clip_grad_norm_(self.parameters(), float("inf") if limit is None else limit)
         # In float16 the loss scaler meets infinities on purpose and skips those steps itself.
         if not torch.isfinite(norm) and self.trainer.precision != "16-mixed":
-            self._stop_at(self.trainer.fit_loop.batch_idx, f"the gradient norm is {norm.item()}")
+            self.batches_run -= 1  # the step that is refused
+            self._stop(f"the gradient norm is {norm.item()}", [])
         self.grad_norms.append(float(norm))
 
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
@@ -178,8 +214,18 @@ class GraphTask(pl.LightningModule):
         if self.plateau is not None and self._plateau_state is not None:
             self.plateau.load_state_dict(self._plateau_state)
 
-    def _stop_at(self, batch_idx: int, what: str) -> NoReturn:
+    def _stop(self, what: str, positions: list[int]) -> NoReturn:
+        """End the run, naming the graphs at these positions in the batch (none known: all of the batch)."""
+        graphs = self._graphs_of_batch(self.batches_done)
+        if positions and graphs:
+            graphs = [graphs[position] for position in positions]
+        listing = ", ".join(map(str, graphs[:8] or positions[:8])) + (", ..." if len(graphs) > 8 else "")
         raise NonFiniteError(
-            f"epoch {self.current_epoch}, batch {batch_idx}: {what}; weights not updated, the last "
-            "checkpoint is whole. Lower optim.base_lr, set optim.clip_grad_norm True, or look at these graphs"
+            f"epoch {self.current_epoch}, batch {self.batches_done}: {what} (training graphs {listing}); "
+            "weights not updated, the last checkpoint is whole. Lower optim.base_lr, "
+            "set optim.clip_grad_norm True, or look at these graphs"
         )
+
+    def _graphs_of_batch(self, batch: int) -> list[int]:
+        batches = self.trainer.train_dataloader
+        return batches.graphs(batch) if isinstance(batches, TrainingBatches) else []

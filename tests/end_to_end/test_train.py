@@ -165,21 +165,21 @@ def test_a_finished_run_is_reported_and_not_repeated(train, capsys):
 
 @pytest.mark.parametrize("scheduler", ["cosine_with_warmup", "reduce_on_plateau"])
 def test_an_interrupted_run_continues_as_if_it_had_not_been(train, scheduler, monkeypatch, capsys):
-    from graphgps_pearl.training.recorder import Recorder
+    from graphgps_pearl.training import recorder
 
     words = ("optim.max_epoch", "5", "optim.scheduler", scheduler, "optim.schedule_patience", "0", *FEW)
     _, whole = train(*words, "name_tag", "whole")
     whole = whole.parent.with_name("small-whole") / "0"
 
-    save, calls = Recorder._save, []
+    save, calls = recorder.save_checkpoint, []
 
-    def save_then_stop(self, trainer, improved):
-        save(self, trainer, improved)
+    def save_then_stop(trainer, folder, *, best):
+        save(trainer, folder, best=best)
         calls.append(None)
         if len(calls) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Recorder, "_save", save_then_stop)
+    monkeypatch.setattr(recorder, "save_checkpoint", save_then_stop)
     code, run = train(*words)
     assert code == 130
     assert "the same command continues" in capsys.readouterr().err

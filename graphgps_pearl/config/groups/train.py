@@ -23,6 +23,14 @@ KEYS = {
     ),
     "precision": Key("32", "Number format of the training.", choices=("32", "64", "bf16-mixed", "16-mixed")),
     "deterministic": Key(False, "Allow only operations that give the same result every time, also on a GPU."),
+    "ckpt_every_batches": Key(
+        0, "Save within an epoch every so many batches; 0 = not. An epoch's end is always saved.", min=0
+    ),
+    "ckpt_every_seconds": Key(
+        600.0,
+        "Save within an epoch every so many seconds; 0 = not. A stop by a signal is always saved.",
+        min=0,
+    ),
     "enable_ckpt": Key(True, "Write checkpoints; always done here.", used=False),
     "ckpt_period": Key(100, "Epochs between checkpoints; each has one here.", min=1, used=False),
     "ckpt_best": Key(False, "Upstream's switch for the best checkpoint; always kept here."),

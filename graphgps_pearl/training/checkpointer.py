@@ -1,0 +1,108 @@
+"""When a run is saved within an epoch, and what such a checkpoint holds.
+
+At an epoch's end the :class:`Recorder` saves. In between, this callback does: every so many batches or
+seconds, and when a signal asks the run to stop. It saves between optimiser steps only, so there are no
+half-accumulated gradients to keep.
+
+To Lightning every checkpoint looks like one from an epoch's end: ``loops`` is its own bookkeeping from
+there, and ``position`` says how many batches of the epoch that follows are done. ``running`` holds what that
+epoch has gathered so far.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import Any
+
+import lightning.pytorch as pl
+
+from graphgps_pearl.training.checkpoints import save_checkpoint
+from graphgps_pearl.training.processes import gather, largest
+from graphgps_pearl.training.run_folder import RunFolder
+from graphgps_pearl.training.stop_signals import StopSignals, interrupted
+from graphgps_pearl.training.task import GraphTask
+
+
+class Checkpointer(pl.Callback):
+    """Saves every ``every_batches`` batches and every ``every_seconds`` seconds (0 = not), and on signals."""
+
+    def __init__(self, folder: RunFolder, every_batches: int = 0, every_seconds: float = 0.0) -> None:
+        self.folder = folder
+        self.every_batches = every_batches
+        self.every_seconds = every_seconds
+        self._signals = StopSignals()
+        self._saved_at = 0.0
+        self._loops: dict[str, Any] | None = None
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Listen to signals; keep Lightning's bookkeeping of a run that has not begun."""
+        self._signals.install()
+        if self._loops is None:
+            self._loops = {"fit_loop": copy.deepcopy(trainer.fit_loop.state_dict())}
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Seconds between checkpoints count from here."""
+        self._saved_at = time.monotonic()
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Save if it is time, stop if a signal said so."""
+        stepped = trainer.is_last_batch or (batch_idx + 1) % trainer.accumulate_grad_batches == 0
+        if stepped:
+            # After the last batch an evaluation follows, and the checkpoint of the epoch.
+            due = not trainer.is_last_batch and self._due(batch_idx + 1)
+            self._save_and_stop(trainer, due)
+
+    def _due(self, batches: int) -> bool:
+        by_batches = self.every_batches > 0 and batches % self.every_batches == 0
+        return by_batches or 0 < self.every_seconds <= time.monotonic() - self._saved_at
+
+    def on_validation_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: pl.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Stop in an evaluation too; the resumed run evaluates from the start."""
+        self._save_and_stop(trainer, due=False)
+
+    def _save_and_stop(self, trainer: pl.Trainer, due: bool) -> None:
+        signal_number, due_anywhere = largest(self._signals.received, int(due))
+        if signal_number or due_anywhere:
+            save_checkpoint(trainer, self.folder)
+            self._saved_at = time.monotonic()
+        if signal_number:
+            raise interrupted(signal_number, self.folder.path)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Stop after an epoch that was all but saved when the signal came."""
+        (signal_number,) = largest(self._signals.received)
+        if signal_number:
+            raise interrupted(signal_number, self.folder.path)
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Say where the run is."""
+        assert isinstance(pl_module, GraphTask)
+        if pl_module.in_epoch:
+            checkpoint["position"] = {"epoch": trainer.current_epoch, "batches": pl_module.batches_done}
+            checkpoint["running"] = gather(pl_module.running_state())
+            checkpoint["loops"] = self._loops
+        else:
+            checkpoint["position"] = {"epoch": trainer.current_epoch + 1, "batches": 0}
+            self._loops = copy.deepcopy(checkpoint["loops"])
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Hand the running epoch's state to the task."""
+        assert isinstance(pl_module, GraphTask)
+        self._loops = checkpoint["loops"]
+        if "running" in checkpoint:
+            pl_module.resume(checkpoint["position"]["batches"], checkpoint["running"])

@@ -1,0 +1,155 @@
+"""Interrupted at any batch and resumed equals never interrupted, bit for bit on CPU."""
+
+import os
+import signal
+from contextlib import contextmanager
+
+import pytest
+import torch
+from helpers.small_runs import assert_same_run, checkpoint, numbers
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from graphgps_pearl.training.task import GraphTask
+
+
+@pytest.fixture
+def signal_at(monkeypatch):
+    """Send this process a signal in the step that is the given one since the start of the (re)started run."""
+
+    def at(step: int, number: int = signal.SIGTERM, method: str = "training_step") -> None:
+        original, count = getattr(GraphTask, method), [0]
+
+        def counted(self, *args, **kwargs):
+            count[0] += 1
+            if count[0] == step:
+                os.kill(os.getpid(), number)
+            return original(self, *args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(GraphTask, method, counted)
+            yield
+
+    return contextmanager(at)
+
+
+EVERYTHING = (
+    *("train.sampler", "size_bucket", "train.sampler_window", "2"),
+    *("optim.scheduler", "reduce_on_plateau", "optim.schedule_patience", "0", "train.early_stopping", "2"),
+)
+
+
+def test_stopped_at_every_batch_and_resumed_is_never_stopped(runs, signal_at):
+    runs.train(*EVERYTHING, tag="whole")
+    positions = []
+    for _ in range(12):
+        with signal_at(1):
+            code = runs.train(*EVERYTHING)
+        assert code == 143
+        positions.append(tuple(checkpoint(runs.path())["position"].values()))
+    assert positions == [(epoch, batch) for epoch in range(3) for batch in (1, 2, 3, 4)]
+    assert runs.train(*EVERYTHING) == 0
+    assert_same_run(runs.path(), runs.path("whole"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("optim.scheduler", "none", "optim.optimizer", "sgd"),
+        ("optim.scheduler", "step", "optim.steps", "[1, 2]", "optim.optimizer", "adagrad"),
+        ("optim.scheduler", "cos", "optim.optimizer", "adam"),
+        ("optim.scheduler", "cosine_with_warmup", "optim.num_warmup_epochs", "2"),
+        ("optim.scheduler", "linear_with_warmup", "optim.num_warmup_epochs", "2"),
+        ("optim.scheduler", "reduce_on_plateau", "optim.schedule_patience", "0"),
+        ("train.sampler_max_nodes", "150"),  # the number of batches differs between epochs
+        ("num_workers", "1", "train.eval_period", "2"),
+    ],
+    ids=lambda words: "-".join(words[:2]),
+)
+def test_stopped_in_the_middle_of_an_epoch(runs, signal_at, words):
+    runs.train(*words, tag="whole")
+    with signal_at(6):
+        assert runs.train(*words) == 143
+    assert checkpoint(runs.path())["position"]["batches"] > 0
+    assert runs.train(*words) == 0
+    assert_same_run(runs.path(), runs.path("whole"))
+
+
+def test_accumulated_gradients_are_never_cut_in_two(runs, signal_at):
+    words = ("train.batch_size", "5", "optim.batch_accumulation", "3")  # 8 batches: steps after 3, 6 and 8
+    runs.train(*words, tag="whole")
+    stops = []
+    for step in (1, 2, 2, 3):  # in the batches 1, 5, 8 of an epoch, and 3 of the next
+        with signal_at(step):
+            assert runs.train(*words) == 143
+        stops.append(tuple(checkpoint(runs.path())["position"].values()))
+    assert stops == [(0, 3), (0, 6), (0, 8), (1, 3)]
+    assert runs.train(*words) == 0
+    assert_same_run(runs.path(), runs.path("whole"))
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_stopped_in_an_evaluation(runs, signal_at, step):
+    runs.train(tag="whole")
+    with signal_at(step, method="validation_step"):
+        assert runs.train() == 143
+    assert checkpoint(runs.path())["position"] == {"epoch": 0, "batches": 4}
+    assert runs.train() == 0
+    assert_same_run(runs.path(), runs.path("whole"))
+
+
+def test_stopped_at_an_epochs_end(runs, signal_at):
+    runs.train(tag="whole")
+    with signal_at(1, method="epoch_values"):
+        assert runs.train() == 143
+    assert checkpoint(runs.path())["position"] == {"epoch": 1, "batches": 0}
+    assert runs.train() == 0
+    assert_same_run(runs.path(), runs.path("whole"))
+
+
+def test_sigterm_and_ctrl_c_save_close_tensorboard_and_say_how_to_go_on(runs, signal_at, capsys):
+    handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    for number, code, word in ((signal.SIGTERM, 143, "SIGTERM"), (signal.SIGINT, 130, "interrupted")):
+        with signal_at(6, number):
+            assert runs.train(tag=word) == code
+        error = capsys.readouterr().err.strip().splitlines()[-1]
+        assert word in error and "the same command continues" in error
+        assert checkpoint(runs.path(word))["position"] == {"epoch": 1, "batches": 2}
+        assert not (runs.path(word) / "result.json").exists()
+        events = EventAccumulator(str(runs.path(word))).Reload()
+        assert [event.step for event in events.Scalars("val/mae")] == [0]
+        assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == handlers
+
+
+def test_a_second_ctrl_c_does_not_wait(runs, monkeypatch):
+    def impatient(self, batch, batch_idx):
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("the batch went on")
+
+    monkeypatch.setattr(GraphTask, "training_step", impatient)
+    assert runs.train() == 130
+    assert not (runs.path() / "last.ckpt").exists()
+
+
+def test_saves_every_so_many_batches(runs, monkeypatch):
+    """What is lost to a power cut is at most the configured interval."""
+    seen = []
+    original = GraphTask.on_train_batch_start
+
+    def look(self, batch, batch_idx):
+        last = runs.path() / "last.ckpt"
+        position = torch.load(last, weights_only=True)["position"] if last.exists() else {}
+        seen.append((position.get("epoch", 0), position.get("batches", 0)))
+        original(self, batch, batch_idx)
+
+    monkeypatch.setattr(GraphTask, "on_train_batch_start", look)
+    assert runs.train("train.ckpt_every_batches", "2", "optim.max_epoch", "2") == 0
+    assert seen == [(0, 0), (0, 0), (0, 2), (0, 2), (1, 0), (1, 0), (1, 2), (1, 2)]
+    seen.clear()
+    assert runs.train("train.ckpt_every_seconds", "1e-9", "optim.max_epoch", "1", tag="seconds") == 0
+    assert len(seen) == 4
+
+
+def test_the_last_epoch_is_evaluated_whatever_the_period(runs):
+    assert runs.train("train.eval_period", "2") == 0
+    assert [row["val_mae"] != "" for row in numbers(runs.path())] == [False, True, True]
