@@ -12,6 +12,7 @@ its config group ``posenc_<name>`` when it is built and hands tensors to a pure 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
@@ -27,7 +28,7 @@ class WidthError(ConfigError, ValueError):
     """The encodings want more columns than the network has (in GraphGym's contract, a ``ValueError``)."""
 
 
-class PosEncEncoder(nn.Module):
+class PosEncEncoder(nn.Module, ABC):
     """Base of the encodings: subclasses name themselves, build the pure module and feed it.
 
     Args:
@@ -57,13 +58,13 @@ class PosEncEncoder(nn.Module):
             raise ConfigError(f"posenc_{self.name}: {error}") from None
 
     @classmethod
+    @abstractmethod
     def build(cls, settings: Any, dim_emb: int) -> nn.Module:
         """The pure module that the config group describes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def encode(self, batch: Batch) -> Tensor:
         """The encoding [N, dim_pe] of a batch: its tensors through ``self.encoding``."""
-        raise NotImplementedError
 
     @classmethod
     def transforms(cls, settings: Any) -> list[BaseTransform]:
