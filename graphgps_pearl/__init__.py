@@ -1,15 +1,28 @@
 """PEARL positional encodings (ICLR 2025) for GPS graph transformers.
 
 Importing the package registers nothing and loads neither torch nor PyG; :func:`register` fills
-GraphGym's registry, and ``graphgps_pearl.pearl`` has the encodings as plain PyTorch modules.
+GraphGym's registry, :func:`load` opens a trained model, and ``graphgps_pearl.pearl`` has the encodings as
+plain PyTorch modules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphgps_pearl.inference.model import Model
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "register"]
+__all__ = ["__version__", "load", "register"]
+
+
+def load(path: str | Path, device: str | None = None) -> Model:
+    """A trained model, ready for ``predict(["CCO"])``; see :mod:`graphgps_pearl.inference.loading`."""
+    from graphgps_pearl.inference.loading import load as load_model
+
+    return load_model(path, device)
 
 
 def register(only: Iterable[str] | None = None) -> None:

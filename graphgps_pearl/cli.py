@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -67,6 +68,7 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
     """Train every seed (or every split of ``run_multiple_splits``), then aggregate."""
     from graphgps_pearl.registry import register
     from graphgps_pearl.report.aggregate import aggregate_rows, describe_run, write_aggregate
+    from graphgps_pearl.report.pictures import annotate
     from graphgps_pearl.report.table import text_table
     from graphgps_pearl.training.run import run
     from graphgps_pearl.training.run_folder import RunFolder
@@ -76,7 +78,11 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
     out_dir = Path(cfg.out_dir)
     folder = out_dir / (cfg_file.stem + (f"-{cfg.name_tag}" if cfg.name_tag else ""))
     for run_id, run_cfg in run_configs(cfg, repeat):
-        result = run(run_cfg, RunFolder(folder / str(run_id)), overwrite=overwrite)
+        run_folder = RunFolder(folder / str(run_id))
+        reported = run_folder.result.exists() and not overwrite
+        result = run(run_cfg, run_folder, overwrite=overwrite)
+        if not reported and int(os.environ.get("RANK", "0")) == 0:
+            annotate(run_folder.path)
         print(f"\n{describe_run(result)}\n")
     summary = write_aggregate(folder)
     if summary is not None and len(summary["seeds"]) > 1:
@@ -113,6 +119,10 @@ COMMANDS = {
     "train": ("graphgps_pearl.cli:train", "train a config, the same as main.py"),
     "compare": ("graphgps_pearl.report.compare:compare", "train configs side by side and compare them"),
     "report": ("graphgps_pearl.report.compare:report", "compare the runs in a results folder"),
+    "predict": ("graphgps_pearl.inference.commands:predict", "predict molecules with a trained model"),
+    "describe": ("graphgps_pearl.inference.commands:describe", "a config or model at a glance"),
+    "encode": ("graphgps_pearl.inference.commands:encode", "write and draw positional encodings"),
+    "export": ("graphgps_pearl.inference.commands:export", "make a model folder of a run"),
 }
 
 

@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "encoders": {"config", "pearl"},
     "networks": {"config", "encoders", "layers"},
     "training": {"config", "data", "encoders", "networks"},
-    "report": {"command", "config", "training"},
+    "report": {"command", "config", "data", "encoders", "inference", "training"},
+    "inference": {"command", "config", "data", "encoders", "networks", "training"},
 }
 #: Libraries that have no business in a room.
 MUST_NOT_IMPORT = {

@@ -1,0 +1,106 @@
+"""The model card: what a person has to know before believing a prediction."""
+
+from __future__ import annotations
+
+from yacs.config import CfgNode
+
+from graphgps_pearl import config
+from graphgps_pearl.inference.facts import ModelFacts
+from graphgps_pearl.training.metrics import METRICS
+
+#: What is known of embedded datasets, and what a model of them cannot do.
+_DATA = {
+    "wehi-logp": "10,000 drug-like molecules that come with RDKit (`Data/Pains/test_data/wehi_mols.csv`), "
+    "split 8,000 / 1,000 / 1,000 at random, always the same way.",
+}
+_LIMITS = {
+    "wehi-logp": """\
+- The target is penalised logP (logP, synthetic accessibility and rings above six, normalised as for ZINC),
+  computed by RDKit, not measured. Where exact values are wanted, RDKit has them; the model is an example.
+- The split is random, not by scaffold: errors on new chemistry are larger than the test error says.
+- Molecules unlike the training data (other elements, macrocycles, salts of several parts, hundreds of atoms)
+  get a number all the same, and nothing warns that it means little.
+- It is no benchmark: do not compare with published errors on ZINC.
+""",
+}
+_ANY_LIMITS = """\
+- Molecules unlike the training data get a number all the same, and nothing warns that it means little.
+- The errors above hold for the test split as it was drawn; new chemistry may be further away.
+"""
+
+
+def write_card(cfg: CfgNode, facts: ModelFacts) -> str:
+    """The card as Markdown."""
+    targets = ", ".join(
+        f"`{name}`" + (f" [{unit}]" if unit else "")
+        for name, unit in zip(facts.target_names, facts.target_units, strict=True)
+    )
+    total = sum(facts.parameters.values())
+    parts = ", ".join(f"{part} {count:,}" for part, count in facts.parameters.items())
+    return f"""\
+# {facts.name}
+
+{cfg.model.type} with `{cfg.dataset.node_encoder_name}`, which predicts {targets or "classes"} \
+({facts.task_type}) from SMILES.
+
+    python -m graphgps_pearl predict FOLDER molecules.smi -o predictions.csv
+
+FOLDER is this folder (a shipped model also goes by its name).
+
+## Data
+
+{_DATA.get(facts.dataset, f"{facts.dataset} (`dataset.format: {cfg.dataset.format}`).")} {_subset(cfg)}
+{_statistics(facts)}
+
+## Model and schedule
+
+{total:,} parameters ({parts}). {_schedule(cfg, facts)}
+`config.yaml` has every setting; `model.json` the versions of the libraries.
+
+## Errors
+
+{_metrics(facts)}
+
+## Limits
+
+{_LIMITS.get(facts.dataset, _ANY_LIMITS)}"""
+
+
+def _subset(cfg: CfgNode) -> str:
+    return f"About {cfg.dataset.subset:,} of its molecules were used." if cfg.dataset.subset else ""
+
+
+def _statistics(facts: ModelFacts) -> str:
+    if facts.target_mean is None:
+        return "The targets were not standardised."
+    return "The targets were standardised; predictions are given in original units."
+
+
+def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:
+    optim = cfg.optim
+    text = (
+        f"{optim.max_epoch} epochs of {optim.optimizer} (learning rate {optim.base_lr:g}, weight decay "
+        f"{optim.weight_decay:g}, schedule `{optim.scheduler}`), batches of {cfg.train.batch_size}, loss "
+        f"`{cfg.model.loss_fun}`, seed {cfg.seed}. Encodings: {', '.join(config.encodings(cfg)) or 'none'}."
+    )
+    if "epoch" in facts.metrics:
+        text += f" The weights are those of epoch {int(facts.metrics['epoch']) + 1}, chosen by validation."
+    return text
+
+
+def _metrics(facts: ModelFacts) -> str:
+    names = [
+        name
+        for name in METRICS.get(facts.task_type, ())
+        if any(c.endswith(f"_{name}") for c in facts.metrics)
+    ]
+    splits = [c.removesuffix("_loss") for c in facts.metrics if c.endswith("_loss")]
+    if not names:
+        return "None were recorded."
+    lines = [f"| split | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
+    for split in splits:
+        cells = [f"{facts.metrics.get(f'{split}_{name}', float('nan')):.4f}" for name in names]
+        lines.append(f"| {split} | {' | '.join(cells)} |")
+    if facts.target_mean is not None:
+        lines.append("\nIn units of the targets' standard deviations.")
+    return "\n".join(lines)

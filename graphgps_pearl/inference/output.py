@@ -1,0 +1,110 @@
+"""Results on disk: a CSV of predictions beside the input's columns, an npz of encodings. Whole or absent."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+import numpy as np
+
+from graphgps_pearl.errors import DataError, UserError
+
+if TYPE_CHECKING:
+    from graphgps_pearl.inference.model import Encodings
+
+ERROR_COLUMN = "error"
+
+
+class PredictionWriter:
+    """Writes the CSV row by row, to standard output or to a temporary file that takes its name at the end.
+
+    Args:
+        path: the file; None for standard output.
+        source: the file the molecules come from, which is not to be replaced.
+    """
+
+    def __init__(self, path: str | None, source: str) -> None:
+        self.path = Path(path) if path else None
+        if (
+            self.path is not None
+            and Path(source).exists()
+            and self.path.exists()
+            and self.path.samefile(source)
+        ):
+            raise UserError(f"{path}: is the file with the molecules; write the predictions to another one")
+        self._temporary = self.path and self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        self._written = False
+
+    def __enter__(self) -> Self:
+        self._stream: TextIO = sys.stdout
+        if self._temporary is not None:
+            try:
+                self._stream = self._temporary.open("w", newline="", encoding="utf-8")
+            except OSError as error:
+                raise DataError(f"{self.path}: cannot be written ({error.strerror or error})") from error
+        self._writer = csv.writer(self._stream, lineterminator="\n")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._temporary is None or self.path is None:
+            self._stream.flush()
+            return
+        self._stream.close()
+        complete = kind is None or (issubclass(kind, UserError) and getattr(error, "code", 2) == 1)
+        if complete and self._written:
+            self._temporary.replace(self.path)
+        else:
+            self._temporary.unlink(missing_ok=True)
+
+    def header(self, kept: Sequence[str], predicted: Sequence[str], *, with_spread: bool) -> None:
+        """Input columns, predictions, spreads over sample tables, reasons."""
+        spreads = [f"spread_{name.split('_', 1)[1]}" for name in predicted] if with_spread else []
+        self._writer.writerow([*kept, *_fresh([*predicted, *spreads, ERROR_COLUMN], kept)])
+        self._written = True
+
+    def row(self, kept: Sequence[str], values: Any, spread: Any, error: str) -> None:
+        """One molecule; empty predictions where there is an error."""
+        numbers = [*values, *(spread if spread is not None else ())]
+        cells = ["" if error or not np.isfinite(number) else f"{number:.6g}" for number in numbers]
+        self._writer.writerow([*kept, *cells, error])
+
+
+def _fresh(names: Iterable[str], taken: Sequence[str]) -> list[str]:
+    """Names that the input does not have: it may be an earlier output."""
+    fresh = []
+    for name in names:
+        candidate, number = name, 2
+        while candidate in taken:
+            candidate, number = f"{name}_{number}", number + 1
+        fresh.append(candidate)
+    return fresh
+
+
+def check_ending(path: str | None, ending: str) -> None:
+    """UserError if a file to write has another ending than its kind."""
+    if path and not path.endswith(ending):
+        raise UserError(f"{path}: expected a name that ends in {ending}")
+
+
+def write_encodings(encodings: Encodings, path: Path) -> None:
+    """``smiles`` [n], ``starts`` [n + 1], and for every encoding its rows [atoms, dim_pe].
+
+    Atoms of molecule i are rows ``starts[i]`` to ``starts[i + 1]``, in the order in which its SMILES names
+    them; a molecule that could not be read has none.
+    """
+    first = next(iter(encodings.arrays.values()))
+    starts = np.cumsum([0, *(len(part) for part in first)])
+    arrays: dict[str, Any] = {name: np.concatenate(parts) for name, parts in encodings.arrays.items()}
+    arrays |= {"smiles": np.array(encodings.smiles), "starts": starts}
+    try:
+        with path.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from error
