@@ -32,7 +32,8 @@ def _looks() -> Iterator[dict[str, Any]]:
     )
 
 
-def _axes(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
+def new_axes(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
+    """A figure with one labelled pair of axes."""
     figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
@@ -44,7 +45,7 @@ def learning_curves(comparison: Comparison, runs: Mapping[str, Sequence[Run]], *
     """The compared metric of every config's first run on the validation split, by epoch or by hours."""
     split = comparison.splits[1] if len(comparison.splits) > 1 else comparison.splits[0]
     label = "hours of training" if by_time else "epoch"
-    figure, axes = _axes(label, f"{split} {comparison.metric}")
+    figure, axes = new_axes(label, f"{split} {comparison.metric}")
     for (name, some), look in zip(runs.items(), _looks(), strict=False):
         epochs, hours, values = some[0].curve(f"{split}_{comparison.metric}")
         step = max(1, len(values) // 12)
@@ -58,7 +59,7 @@ def learning_curves(comparison: Comparison, runs: Mapping[str, Sequence[Run]], *
 def cost_plot(comparison: Comparison, *, by_time: bool) -> Figure:
     """The compared metric against parameters or seconds per epoch, one marker per config."""
     label = "seconds per epoch" if by_time else "trainable parameters"
-    figure, axes = _axes(label, f"{comparison.split} {comparison.metric}")
+    figure, axes = new_axes(label, f"{comparison.split} {comparison.metric}")
     for line, look in zip(comparison.lines, _looks(), strict=False):
         x = line.seconds_per_epoch if by_time else line.encoder_parameters + line.network_parameters
         value = line.metrics[comparison.split]

@@ -133,6 +133,12 @@ def test_it_learns_and_leaves_its_results(train, capsys):
     events = EventAccumulator(str(run)).Reload()
     assert {"train/loss", "val/mae", "test/mae", "run/lr", "run/grad_norm"} <= set(events.Tags()["scalars"])
     assert [e.step for e in events.Scalars("val/mae")] == list(range(12))
+    assert events.Scalars("best/test_mae")[0].value == pytest.approx(result["best"]["test_mae"])
+    assert set(events.Tags()["images"]) == {
+        "predictions/test_scatter",
+        "encodings/RPEARL_on_graphs",
+        "encodings/RPEARL_in_the_plane",
+    }
     aggregate = json.loads((run.parent / "agg" / "results.json").read_text())
     assert aggregate["mean"]["test_mae"] == result["best"]["test_mae"]
     assert "test" in (run.parent / "agg" / "results.md").read_text()
