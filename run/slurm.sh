@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=graphgps_pearl
+#SBATCH --cpus-per-task=4
+#SBATCH --time=24:00:00
+#SBATCH --requeue
+# One job a seed:  sbatch --array=0-3 run/slurm.sh configs/zinc-bpearl.yaml [KEY VALUE ...]
+# A job that is killed or requeued continues its run. Afterwards: python -m graphgps_pearl report results
+set -euo pipefail
+cd "${SLURM_SUBMIT_DIR:-.}"
+
+config=${1:?give a config}
+shift
+exec .venv/bin/python main.py --cfg "$config" "$@" seed "${SLURM_ARRAY_TASK_ID:-0}"
