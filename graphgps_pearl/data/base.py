@@ -7,6 +7,7 @@ what its graphs depend on (:meth:`Source.fingerprint`, part of the cache key), a
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -160,6 +161,28 @@ class DataBundle:
     target_std: Tensor | None = None
     skipped: list[SkippedRow] = field(default_factory=list)
     cache_file: Path | None = None
+
+
+#: What a damaged or hostile stream can raise while it is read as a pickle.
+BROKEN = (
+    pickle.UnpicklingError,
+    ValueError,
+    EOFError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    IndexError,
+    KeyError,
+    TypeError,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, short enough for a one-line message of ours."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:160]
 
 
 def as_target(values: Sequence[float]) -> Tensor:

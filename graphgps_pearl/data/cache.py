@@ -12,16 +12,17 @@ import hashlib
 import json
 import logging
 import os
-import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
 
+from graphgps_pearl.data.base import BROKEN, first_line
 from graphgps_pearl.errors import DataError
 
 log = logging.getLogger(__name__)
@@ -61,10 +62,10 @@ def atomic_file(target: Path) -> Iterator[BinaryIO]:
 
 
 def _write_failed(target: Path, error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    causes: list[BaseException | None] = [error, error.__context__]
+    if any(isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT) for cause in causes):
         return f"{target}: the disk is full; free some space or put dataset.dir on another disk"
-    first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return f"{target}: cannot be written ({first_line}); is there space, and is dataset.dir writable?"
+    return f"{target}: cannot be written ({first_line(error)}); is there space, and is dataset.dir writable?"
 
 
 def _sweep(folder: Path) -> None:
@@ -83,28 +84,23 @@ def save(state: dict[str, Any], target: Path) -> None:
         torch.save(state, file)
 
 
-def load(target: Path) -> dict[str, Any] | None:
-    """Read what :func:`save` wrote, or None (with a line in the log) where there is nothing usable."""
+def load(target: Path, keys: Iterable[str] = ()) -> dict[str, Any] | None:
+    """Read what :func:`save` wrote, or None (with a line in the log) where there is nothing usable.
+
+    ``keys`` must all be there."""
     if not target.is_file():
         return None
     try:
         large = target.stat().st_size > _MMAP_BYTES
-        state = torch.load(target, map_location="cpu", weights_only=True, mmap=large)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
-        log.warning("%s: not a cache of ours (%s); preparing again", target, str(error).splitlines()[0][:120])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # torch's remarks on files that are not its own
+            state = torch.load(target, map_location="cpu", weights_only=True, mmap=large)
+    except (OSError, *BROKEN) as error:
+        log.warning("%s: not a cache of ours (%s); preparing again", target, first_line(error))
         return None
-    if not isinstance(state, dict):
+    if not isinstance(state, dict) or not set(keys) <= set(state):
         log.warning("%s: not a cache of ours; preparing again", target)
         return None
-    return state
-
-
-def cached(target: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The state in ``target``, made and saved first where it is missing."""
-    state = load(target)
-    if state is None:
-        state = make()
-        save(state, target)
     return state
 
 

@@ -83,7 +83,7 @@ def _copy(answer: http.client.HTTPResponse, file: BinaryIO, name: str, url: str)
     expected = int(answer.headers.get("Content-Length") or 0)
     received, digest = 0, hashlib.md5(usedforsecurity=False)
     with tqdm(total=expected or None, unit="B", unit_scale=True, disable=None, leave=False, desc=name) as bar:
-        while chunk := answer.read(_CHUNK):
+        while chunk := _receive(answer, url, received):
             file.write(chunk)
             digest.update(chunk)
             received += len(chunk)
@@ -91,6 +91,15 @@ def _copy(answer: http.client.HTTPResponse, file: BinaryIO, name: str, url: str)
     if received < expected:
         raise DataError(f"{url}: broke off after {received:,} of {expected:,} bytes; run the command again")
     return digest.hexdigest()
+
+
+def _receive(answer: http.client.HTTPResponse, url: str, received: int) -> bytes:
+    try:
+        return answer.read(_CHUNK)
+    except (OSError, http.client.HTTPException) as error:
+        raise DataError(
+            f"{url}: broke off after {received:,} bytes ({error}); run the command again"
+        ) from error
 
 
 def unzip(archive: Path, members: Mapping[str, Path]) -> None:

@@ -60,10 +60,10 @@ class GraphGymSource(Source):
         splits = _splits_of(dataset)
 
         def graph(i: int) -> Data:
-            kept = dataset[i]
-            return Data(
-                **{key: value for key, value in kept.to_dict().items() if not key.endswith("_graph_index")}
-            )
+            kept = dataset[i].to_dict()
+            data = Data(**{key: value for key, value in kept.items() if not key.endswith("_graph_index")})
+            data.y = data.y.view(1, -1) if data.y.is_floating_point() else data.y.view(-1)
+            return data
 
         return Items(self.cfg.dataset.name, len(dataset), graph, lambda i: f"graph {i}", splits)
 

@@ -42,6 +42,7 @@ from graphgps_pearl.errors import ConfigError, DataError
 log = logging.getLogger(__name__)
 
 Transform = Callable[[Data], Data]
+_STATE = ("graphs", "skipped", "target_mean", "target_std", "splits")
 _CHUNK = 2048  # graphs collated at a time, so that a quarter of a million need not be held one by one
 
 
@@ -109,7 +110,7 @@ def _cache_file(folder: Path, name: str, parts: dict[str, Any]) -> Path:
 
 def _stage(source: Source, file: Path, make: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], bool]:
     """A stage's state and whether it had to be made."""
-    state = cache.load(file) if source.cacheable else None
+    state = cache.load(file, _STATE) if source.cacheable else None
     if state is not None:
         return state, False
     state = make()
@@ -224,7 +225,7 @@ def _refuse_bad_rows(source: Source, skipped: Sequence[tuple[str, str, str]], fi
     first, name = SkippedRow(*skipped[0]), source.spec().name
     count = f"{len(skipped)} row{'s' if len(skipped) > 1 else ''} of {name} cannot be used"
     if source.cfg.dataset.skip_bad_rows or source.bad_rows_are_known:
-        log.info("%s and are left out; they are listed in %s", count, _skipped_file(file))
+        log.info("%s; left out and listed in %s", count, _skipped_file(file))
         return
     raise DataError(
         f"{count}, the first is {first}; all are listed in {_skipped_file(file)}; "

@@ -83,7 +83,8 @@ def share(batches: list[list[int]], rank: int, world_size: int) -> list[list[int
         else:
             joined.append(batch)
     if len(joined) > 1 and len(joined[0]) < world_size:
-        joined[1] = joined.pop(0) + joined[1]
+        first = joined.pop(0)
+        joined[0] = first + joined[0]
     return [batch[rank::world_size] for batch in joined]
 
 

@@ -24,8 +24,10 @@ def counts_of(fractions: Sequence[float], total: int) -> list[int]:
         raise ConfigError(
             f"dataset.split: {list(fractions)} must sum to 1 (fractions) or to the {total} graphs (counts)"
         )
-    train, val = round(fractions[0] * total), round(fractions[1] * total)
-    return [train, min(val, total - train), max(total - train - val, 0)]
+    val, test = (max(1, round(part * total)) if part else 0 for part in fractions[1:])  # none is left empty
+    if val + test >= total:
+        raise ConfigError(f"dataset.split: {list(fractions)} of {total} graphs leaves none for training")
+    return [total - val - test, val, test]
 
 
 def in_order(order: Index, fractions: Sequence[float]) -> dict[str, Index]:

@@ -1,10 +1,10 @@
 """nci-ood: the NCI molecules that the RDKit wheel carries, split by domains as DrugOOD splits its assays.
 
-4,999 molecules (8 of which today's RDKit does not parse; they are left out and listed). The label is a
-property that RDKit computes: drug-likeness, QED > 0.55. The domain is the Bemis-Murcko scaffold (``nci-ood``,
-``nci-ood-scaffold``; common scaffolds for training, rare ones for the tests) or the number of atoms
-(``nci-ood-size``; large molecules for training, small ones for the tests). Real chemistry for trying out
-what shifts do, and no benchmark: never compare with DrugOOD's figures.
+4,999 molecules. Today's RDKit does not parse 8 of them and 61 have metals that the AttentiveFP features do
+not cover; they are left out and listed. The label is drug-likeness: RDKit's QED > 0.55. The domain is the
+Bemis-Murcko scaffold (``nci-ood``, ``nci-ood-scaffold``; common scaffolds for training, rare ones for the
+tests) or the number of atoms (``nci-ood-size``; large molecules for training, small ones for the tests).
+Real chemistry for trying out what shifts do, and no benchmark: never compare with DrugOOD's figures.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ form from disk.
 from __future__ import annotations
 
 import json
-import pickle
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgps_pearl.data import molecules
-from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Facts, Items, Source
+from graphgps_pearl.data.base import (
+    BROKEN,
+    TRAIN_VAL_TEST,
+    BadRowError,
+    DatasetSpec,
+    Facts,
+    Items,
+    Source,
+    first_line,
+)
 from graphgps_pearl.data.cache import checksum
 from graphgps_pearl.data.csv_table import CsvTable, number, read_columns
 from graphgps_pearl.data.download import fetch_file, locate, unzip
@@ -322,9 +330,8 @@ def _standardisation(table: CsvTable, names: tuple[str, ...]) -> tuple[Tensor, T
 def _load_tensors(file: Path) -> list[Any]:
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
-        first_line = str(error).splitlines()[0][:120]
-        raise DataError(f"{file}: no file of tensors ({first_line}); download it again") from error
+    except (OSError, *BROKEN) as error:
+        raise DataError(f"{file}: no file of tensors ({first_line(error)}); download it again") from error
     if not isinstance(content, list | tuple):
         raise DataError(f"{file}: not a list of graphs; download it again")
     return list(content)

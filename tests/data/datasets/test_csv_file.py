@@ -1,0 +1,167 @@
+import gzip
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphgps_pearl import data
+from graphgps_pearl.data import molecules
+from graphgps_pearl.errors import ConfigError, DataError
+
+SMILES = [
+    "CCO",
+    "Cc1ccccc1",
+    "Oc1ccccc1",
+    "CCN",
+    "C1CCCCC1",
+    "CC1CCCCC1",
+    "CO",
+    "CCCCCCC",
+    "c1ccncc1",
+    "OCCO",
+]
+
+
+def write(file: Path, header: str, rows: list[str]) -> Path:
+    file.write_text("\n".join([header, *rows]) + "\n")
+    return file
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    words = ["Train", "train", "training", "train", "valid", "val", "TEST", "test", "train", "train"]
+    rows = [f"{s},{i / 2},{i % 2},{word}" for i, (s, word) in enumerate(zip(SMILES, words, strict=True))]
+    return write(tmp_path / "mine.csv", "smiles,logS,toxic,set", rows)
+
+
+def test_a_split_column(make_cfg, table: Path) -> None:
+    cfg = make_cfg("csv", "mine", path=table, target_columns=["logS"], split_column="set")
+    bundle = data.load(cfg)
+    assert bundle.splits["train"].targets().flatten().tolist() == [0, 0.5, 1, 1.5, 4, 4.5]
+    assert bundle.splits["val"].targets().flatten().tolist() == [2, 2.5]
+    assert bundle.splits["test"].targets().flatten().tolist() == [3, 3.5]
+    assert bundle.spec == data.spec(cfg)
+
+
+def test_every_other_column_is_a_target_if_none_is_named(make_cfg, table: Path) -> None:
+    spec = data.spec(make_cfg("csv", "mine", path=table, split_column="set"))
+    assert spec.target_names == ("logS", "toxic") and spec.dim_out == 2
+
+
+def test_scaffold_splits_divide_no_scaffold(make_cfg, table: Path) -> None:
+    cfg = make_cfg(
+        "csv", "mine", path=table, target_columns=["logS"], split_mode="scaffold", split=[0.6, 0.2, 0.2]
+    )
+    parts = data.load(cfg).splits
+    owner: dict[str, str] = {}
+    for name, part in parts.items():
+        for target in part.targets().flatten().tolist():
+            scaffold = molecules.scaffold(molecules.parse(SMILES[int(2 * target)]))
+            assert owner.setdefault(scaffold, name) == name
+    assert sum(map(len, parts.values())) == 10
+
+
+def test_size_splits_test_on_the_small(make_cfg, table: Path) -> None:
+    cfg = make_cfg(
+        "csv", "mine", path=table, target_columns=["logS"], split_mode="size", split=[0.6, 0.2, 0.2]
+    )
+    parts = data.load(cfg).splits
+    assert parts["train"].num_nodes().min() >= parts["test"].num_nodes().max()
+
+
+def test_missing_labels_are_nan(make_cfg, tmp_path: Path) -> None:
+    table = write(tmp_path / "m.csv", "s,a,b", ["CCO,1,", "CCN,NA,0", "CC,1,1", "CCC,0,0", "CO,1,0"])
+    cfg = make_cfg("csv", "m", path=table, smiles_column="s", split_mode="random", split=[0.6, 0.2, 0.2])
+    cfg.dataset.task_type = "classification_multilabel"
+    targets = torch.cat([part.targets() for part in data.load(cfg).splits.values()])
+    assert int(targets.isnan().sum()) == 2 and targets.shape == (5, 2)
+
+
+def test_class_names_are_numbered_and_their_number_known_after_reading(make_cfg, tmp_path: Path) -> None:
+    rows = ["CCO,red", "CCN,green", "CC,blue", "CCC,red", "CO,green", "CS,blue"]
+    table = write(tmp_path / "c.csv", "smiles,colour", rows)
+    cfg = make_cfg("csv", "c", path=table, split_mode="random", split=[0.6, 0.2, 0.2])
+    cfg.dataset.task_type = "classification"
+    assert data.spec(cfg) is None
+    bundle = data.load(cfg)
+    assert bundle.spec.dim_out == 3
+    assert bundle.splits["train"][0].y.dtype == torch.long and bundle.splits["train"][0].y.shape == (1,)
+    targets = torch.cat([part.targets() for part in bundle.splits.values()])
+    assert sorted(targets.tolist()) == [0, 0, 1, 1, 2, 2]
+
+
+def test_gzip_bom_quotes_and_attentivefp(make_cfg, tmp_path: Path) -> None:
+    text = '\ufeffsmiles,y\n"CCO",1\n"CCN","2"\nCC,3\nCO,4\n'
+    (tmp_path / "q.csv.gz").write_bytes(gzip.compress(text.encode()))
+    cfg = make_cfg("csv", "q", path=tmp_path / "q.csv.gz", split_mode="random", features="attentivefp")
+    assert data.load(cfg).spec.dim_in == 39
+
+
+@pytest.mark.parametrize(
+    ("header", "settings", "message"),
+    [
+        (
+            "smile,y",
+            {},
+            r"dataset\.smiles_column: .*m\.csv has no column 'smiles' \(did you mean 'smile'",
+        ),
+        (
+            "smiles,y",
+            {"target_columns": ["z"]},
+            r"dataset\.target_columns: .* no column 'z'; its .* y",
+        ),
+        ("smiles,y", {"split_mode": "standard"}, r"dataset\.split_column: is empty"),
+        (
+            "smiles,y",
+            {"split_mode": "standard", "split_column": "y"},
+            "line 2: column 'y' has '1', which",
+        ),
+        ("smiles", {}, "has no column but 'smiles'"),
+        ("smiles,y", {"path": ""}, r"dataset\.path: is empty; name the CSV file"),
+        ("smiles,y", {"path": "/nowhere.csv"}, r"dataset\.path: /nowhere\.csv is not a file"),
+        (
+            "smiles,a,b",
+            {"task_type": "classification_binary"},
+            r"dataset\.target_columns: .* wants one column, not 2",
+        ),
+    ],
+)
+def test_columns_and_settings_that_are_missing_are_said(
+    make_cfg, tmp_path, header, settings, message
+) -> None:
+    table = write(tmp_path / "m.csv", header, ["CCO,1,1", "CCN,0,1", "CC,1,1"])
+    cfg = make_cfg("csv", "m", **{"path": table, "split_mode": "random"} | settings)
+    if settings.get("split_column"):
+        cfg.dataset.target_columns = ["smiles"]
+    with pytest.raises((ConfigError, DataError), match=message) as caught:
+        data.load(cfg)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe\x00smiles", b"smiles,y\n", b'smiles,y\n"C,1\n' + b"\x00"]
+)
+def test_files_that_are_no_csv_are_one_line(make_cfg, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "m.csv").write_bytes(content)
+    cfg = make_cfg("csv", "m", path=tmp_path / "m.csv", target_columns=["y"], split_mode="random")
+    with pytest.raises(DataError, match=r"m\.csv") as caught:
+        data.load(cfg)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_label_of_a_binary_task_is_zero_or_one(make_cfg, tmp_path: Path) -> None:
+    table = write(tmp_path / "b.csv", "smiles,y", ["CCO,1", "CCN,0", "CC,2", "CO,1", "CS,0"])
+    cfg = make_cfg("csv", "b", path=table, split_mode="random", skip_bad_rows=True)
+    cfg.dataset.task_type = "classification_binary"
+    bundle = data.load(cfg)
+    assert [str(row.reason) for row in bundle.skipped] == ["column 'y' has 2, which is not 0 or 1"]
+    assert all(not math.isnan(value) for value in bundle.splits["train"].targets().flatten().tolist())
+
+
+def test_numbers_are_not_taken_for_classes(make_cfg, tmp_path: Path) -> None:
+    table = write(tmp_path / "r.csv", "smiles,y", [f"{'C' * (i + 1)},{i / 7}" for i in range(60)])
+    cfg = make_cfg("csv", "r", path=table, split_mode="random")
+    cfg.dataset.task_type = "classification"
+    with pytest.raises(DataError, match=r"60 different values, too many for classes; is .* regression"):
+        data.load(cfg)

@@ -1,0 +1,172 @@
+import io
+import os
+import pickle
+import subprocess
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphgps_pearl.data.pickles import decode, read_index_lists, read_pickle
+from graphgps_pearl.errors import DataError
+
+
+class Call:
+    """Pickles to a call of ``function``."""
+
+    def __init__(self, function: object, *args: object) -> None:
+        self.call = (function, args)
+
+    def __reduce__(self) -> object:
+        return self.call
+
+
+def write(path: Path, content: object) -> Path:
+    path.write_bytes(pickle.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int64, torch.int32, torch.uint8, torch.bool, torch.float32, torch.float64]
+)
+def test_tensors_come_back(tmp_path: Path, dtype: torch.dtype) -> None:
+    whole = torch.arange(12).reshape(3, 4).to(dtype)
+    tensors = {
+        "whole": whole,
+        "view": whole[1:, ::2],
+        "turned": whole.t(),
+        "none": whole[:0],
+        "one": whole[0, 1],
+    }
+    path = write(tmp_path / "a.pickle", [OrderedDict(tensors), 3, "text"])
+    (found, number, text) = read_pickle(path)
+    assert (number, text) == (3, "text")
+    for name, tensor in tensors.items():
+        read = decode(found[name], path, name)
+        assert read.dtype == dtype and torch.equal(read, tensor), name
+
+
+def test_tensors_whose_bytes_are_in_the_zip_format_come_back(tmp_path: Path) -> None:
+    class Zipped:
+        def __reduce__(self) -> object:
+            storage = io.BytesIO()
+            torch.save(torch.storage.TypedStorage([0, 1, 2, 3, 4, 5], dtype=torch.int64), storage)
+            inner = Call(torch.storage._load_from_bytes, storage.getvalue())
+            return torch._utils._rebuild_tensor_v2, (inner, 0, (2, 3), (3, 1), False, OrderedDict())
+
+    path = write(tmp_path / "a.pickle", [Zipped()])
+    assert torch.equal(decode(read_pickle(path)[0], path, "it"), torch.arange(6).reshape(2, 3))
+
+
+def test_arrays_come_back(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.pickle", {"train": np.arange(5), "x": np.ones((2, 2), dtype=np.float32)})
+    found = read_pickle(path)
+    assert torch.equal(decode(found["train"], path, "train"), torch.arange(5))
+    assert torch.equal(decode(found["x"], path, "x"), torch.ones(2, 2))
+
+
+def test_what_is_not_on_the_list_is_not_run(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    hostile = [
+        Call(os.mkdir, str(mark)),
+        Call(os.system, f"mkdir {mark}"),
+        Call(subprocess.check_call, ["mkdir", str(mark)]),
+        Call(eval, f"__import__('os').mkdir({str(mark)!r})"),
+        Call(getattr, "".__class__, "mro"),
+        np.array([Call(os.mkdir, str(mark))], dtype=object),
+    ]
+    for content in hostile:
+        path = write(tmp_path / "a.pickle", [content])
+        with pytest.raises(DataError, match=r"a\.pickle: no pickle of a dataset \("):
+            read_pickle(path)
+        assert not mark.exists()
+
+
+@pytest.mark.parametrize("kind", ["old format", "plain pickle", "zip format"])
+def test_a_payload_in_a_tensors_inner_bytes_is_not_run(tmp_path: Path, kind: str) -> None:
+    mark, payload = tmp_path / "ran", io.BytesIO()
+    if kind == "plain pickle":
+        payload.write(pickle.dumps(Call(os.mkdir, str(mark))))
+    else:
+        torch.save(Call(os.mkdir, str(mark)), payload, _use_new_zipfile_serialization=kind == "zip format")
+
+    class Tensor:
+        def __reduce__(self) -> object:
+            inner = Call(torch.storage._load_from_bytes, payload.getvalue())
+            return torch._utils._rebuild_tensor_v2, (inner, 0, (1,), (1,), False, OrderedDict())
+
+    path = write(tmp_path / "a.pickle", [Tensor()])
+    with pytest.raises(DataError, match="the tensor cannot be read"):
+        decode(read_pickle(path)[0], path, "the tensor")
+    assert not mark.exists()
+    # The test is worth something: the ordinary reader does run it.
+    with pytest.raises((TypeError, AttributeError, RuntimeError)):
+        pickle.loads(path.read_bytes())
+    assert mark.exists()
+
+
+def test_a_view_beyond_its_storage_is_refused(tmp_path: Path) -> None:
+    storage = io.BytesIO()
+    torch.save(torch.arange(4).storage(), storage, _use_new_zipfile_serialization=False)
+
+    class Tensor:
+        def __reduce__(self) -> object:
+            inner = Call(torch.storage._load_from_bytes, storage.getvalue())
+            return torch._utils._rebuild_tensor_v2, (inner, 0, (1000,), (1,), False, OrderedDict())
+
+    path = write(tmp_path / "a.pickle", [Tensor()])
+    with pytest.raises(DataError, match="cannot be read"):
+        decode(read_pickle(path)[0], path, "it")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_damaged_pickles_are_one_line(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    whole = bytearray(pickle.dumps([{"atom_type": torch.arange(3), "rows": np.arange(3)}]))
+    place = data.draw(st.integers(0, len(whole) - 1))
+    if data.draw(st.booleans()):
+        whole = whole[:place]
+    else:
+        whole[place] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("damaged") / "a.pickle"
+    path.write_bytes(whole)
+    try:
+        content = read_pickle(path)
+        if isinstance(content, list) and content and isinstance(content[0], dict):
+            for value in content[0].values():
+                decode(value, path, "it")
+    except DataError as error:
+        assert len(str(error).splitlines()) == 1 and str(path) in str(error)
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"\x80\x02]r\xff\xff\xff\x7f.",  # a memo of two billion places
+        b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x00].",  # a frame of 2^56 bytes
+        b"\x80\x04\x8e\xff\xff\xff\xff\xff\x00\x00\x00].",  # a string of a terabyte
+        b"\x80\x05\x96\xff\xff\xff\xff\xff\x00\x00\x00].",  # a bytearray of a terabyte
+        b"\x80\x02cos\nmkdir",  # a name that does not end
+    ],
+)
+def test_streams_that_ask_for_more_than_there_is_are_refused(tmp_path: Path, bomb: bytes) -> None:
+    (tmp_path / "a.pickle").write_bytes(bomb)
+    with pytest.raises(DataError, match=r"a\.pickle: no pickle of a dataset"):
+        read_pickle(tmp_path / "a.pickle")
+
+
+def test_split_files(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.pickle", {"train": np.array([0, 2]), "val": [1], "test": np.array([3])})
+    assert read_index_lists(path, ("train", "val", "test")) == {"train": [0, 2], "val": [1], "test": [3]}
+    for wrong in ([1, 2], {"train": [0]}, {"train": ["a"], "val": [1], "test": [2]}):
+        with pytest.raises(DataError, match=r"s\.pickle: "):
+            read_index_lists(write(path, wrong), ("train", "val", "test"))
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none\.pickle: cannot be read \(No such file"):
+        read_pickle(tmp_path / "none.pickle")

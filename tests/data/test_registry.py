@@ -1,0 +1,99 @@
+import pytest
+import torch
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.graphgym import register
+
+from graphgps_pearl import data
+from graphgps_pearl.data import registry
+from graphgps_pearl.data.base import DatasetSpec, Items, Source
+from graphgps_pearl.errors import ConfigError
+
+
+@pytest.fixture
+def own_source(monkeypatch):
+    """A dataset as a user adds one: a class and a decorator."""
+    monkeypatch.setattr(registry, "_SOURCES", dict(registry._SOURCES))
+    data.available()
+
+    @data.register_dataset("mine", "rings")
+    class Rings(Source):
+        standard_split_mode = "cv-kfold-5"
+
+        def spec(self) -> DatasetSpec:
+            return DatasetSpec("rings", "regression", 1, 0, 1, ("size",))
+
+        def fingerprint(self) -> dict:
+            return {}
+
+        def items(self) -> Items:
+            def graph(i: int) -> Data:
+                nodes = torch.arange(i + 3)
+                ring = torch.stack([nodes, nodes.roll(1)])
+                return Data(x=torch.ones(i + 3, 1), edge_index=ring, y=torch.tensor([[i + 3.0]]))
+
+            return Items("rings", 20, graph, lambda i: f"ring {i}")
+
+    return Rings
+
+
+def test_a_new_dataset_is_a_class_and_a_decorator(own_source, make_cfg) -> None:
+    bundle = data.load(make_cfg("mine", "rings"))
+    assert {name: len(part) for name, part in bundle.splits.items()} == {"train": 12, "val": 4, "test": 4}
+
+
+def test_registering_twice_changes_nothing_and_another_under_its_name_is_refused(own_source) -> None:
+    assert data.register_dataset("mine", "rings")(own_source) is own_source
+    with pytest.raises(KeyError, match="mine/rings is already registered"):
+        data.register_dataset("mine", "rings")(type("Other", (Source,), {}))
+
+
+def test_everything_promised_is_registered() -> None:
+    held = set(data.available())
+    promised = {
+        ("PyG-ZINC", "subset"),
+        ("PyG-ZINC", "full"),
+        ("OGB", "peptides-structural"),
+        ("OGB", "peptides-functional"),
+        ("PyG-LRGB", "Peptides-struct"),
+        ("PyG-LRGB", "Peptides-func"),
+        ("PyG-GNNBenchmarkDataset", "CSL"),
+        ("PyG-TUDataset", "REDDIT-BINARY"),
+        ("PyG-TUDataset", "REDDIT-MULTI-5K"),
+        ("embedded", "wehi-logp"),
+        ("embedded", "peptides-3d"),
+        ("embedded", "nci-ood"),
+        ("csv", "*"),
+    }
+    domains = ("assay", "scaffold", "size")
+    promised |= {("DrugOOD", f"lbap_core_{m}_{domain}") for m in ("ic50", "ec50") for domain in domains}
+    assert promised <= held
+
+
+class ThirdParty(InMemoryDataset):
+    def __init__(self) -> None:
+        super().__init__()
+        none = torch.zeros(2, 0).long()
+        graphs = [Data(x=torch.ones(3, 2), edge_index=none, y=torch.tensor([i / 2])) for i in range(10)]
+        self.data, self.slices = self.collate(graphs)
+        self.split_idxs = [list(range(6)), [6, 7], [8, 9]]
+
+
+def test_loaders_registered_with_graphgym_are_asked(make_cfg, monkeypatch) -> None:
+    asked = []
+
+    def loader(data_format: str, name: str, folder: str):
+        asked.append((data_format, name, folder))
+        return ThirdParty() if data_format == "theirs" else None
+
+    monkeypatch.setitem(register.loader_dict, "theirs", loader)
+    cfg = make_cfg("theirs", "thing")
+    assert data.spec(cfg) is None
+    bundle = data.load(cfg)
+    assert asked == [("theirs", "thing", cfg.dataset.dir)]
+    assert {name: len(part) for name, part in bundle.splits.items()} == {"train": 6, "val": 2, "test": 2}
+    assert (bundle.spec.dim_in, bundle.spec.edge_dim, bundle.spec.dim_out) == (2, 0, 1)
+    assert bundle.splits["val"][0].y.shape == (1, 1) and bundle.cache_file is None
+    with pytest.raises(ConfigError, match="none of the 1 registered GraphGym loaders answers"):
+        data.load(make_cfg("nobody's", "thing"))
+    # Names of ours are ours whatever is registered.
+    assert data.spec(make_cfg("embedded", "wehi-logp")).name == "wehi-logp"

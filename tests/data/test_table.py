@@ -1,0 +1,89 @@
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from graphgps_pearl.data.table import GraphTable
+from graphgps_pearl.errors import DataError
+
+
+def random_graphs(count: int, seed: int = 0) -> list[Data]:
+    generator = torch.Generator().manual_seed(seed)
+    graphs = []
+    for i in range(count):
+        nodes, edges = 1 + i % 5, (i * 3) % 7
+        graphs.append(
+            Data(
+                x=torch.randint(-300, 70_000, (nodes, 3), generator=generator),
+                edge_index=torch.randint(0, nodes, (2, edges), generator=generator),
+                edge_attr=torch.randint(0, 2, (edges, 4), generator=generator).float(),
+                pe=torch.randn(nodes, 2, generator=generator),
+                y=torch.randn(1, 2, generator=generator),
+                weight=torch.tensor(float(i)),
+            )
+        )
+    return graphs
+
+
+def assert_same_graph(left: Data, right: Data) -> None:
+    assert sorted(left.to_dict()) == sorted(right.to_dict())
+    for key, value in left.to_dict().items():
+        assert value.dtype == right[key].dtype and torch.equal(value, right[key]), key
+
+
+def test_graphs_come_back_as_they_went_in() -> None:
+    graphs = random_graphs(20)
+    table = GraphTable.from_graphs(graphs)
+    restored = GraphTable.from_state(table.to_state())
+    for i, graph in enumerate(graphs):
+        assert_same_graph(graph, table[i])
+        assert_same_graph(graph, restored[i])
+    assert_same_graph(graphs[-1], table[-1])
+
+
+def test_joined_tables_equal_one_table_although_their_narrow_types_differ() -> None:
+    graphs = random_graphs(20)
+    graphs[3].edge_attr = graphs[3].edge_attr + 0.25  # this chunk cannot be kept as integers
+    graphs[3].x = graphs[3].x.clamp(0, 3)
+    joined = GraphTable.join([GraphTable.from_graphs(graphs[:3]), GraphTable.from_graphs(graphs[3:4])])
+    joined = GraphTable.join([joined, GraphTable.from_graphs(graphs[4:])])
+    for graph, other in zip(graphs, joined, strict=True):
+        assert_same_graph(graph, other)
+
+
+def test_whole_numbers_are_stored_narrow() -> None:
+    table = GraphTable.from_graphs([Data(x=torch.tensor([[0, 118]]), edge_index=torch.zeros(2, 0).long())])
+    assert table.to_state()["x"]["values"].dtype == torch.uint8
+    assert table[0].x.dtype == torch.int64
+
+
+def test_nan_and_fractions_stay_floats() -> None:
+    table = GraphTable.from_graphs([Data(x=torch.ones(1, 1), y=torch.tensor([[float("nan"), 1.0]]))])
+    assert torch.isnan(table[0].y[0, 0])
+
+
+def test_changing_a_graph_does_not_change_the_table() -> None:
+    table = GraphTable.from_graphs(random_graphs(3))
+    before = table[1].pe.clone()
+    table[1].pe.mul_(5)
+    assert torch.equal(table[1].pe, before)
+
+
+def test_views_select_and_slice() -> None:
+    graphs = random_graphs(10)
+    table = GraphTable.from_graphs(graphs)
+    view = table.select([7, 2, 5])
+    assert len(view) == 3
+    assert_same_graph(view[0], graphs[7])
+    assert_same_graph(view[1:][1], graphs[5])
+    assert view.num_nodes().tolist() == [graphs[i].num_nodes for i in (7, 2, 5)]
+    assert view.num_edges().tolist() == [graphs[i].num_edges for i in (7, 2, 5)]
+    assert torch.equal(view.targets(), torch.cat([graphs[i].y for i in (7, 2, 5)]))
+    with pytest.raises(IndexError):
+        view[3]
+
+
+def test_graphs_with_different_attributes_are_refused() -> None:
+    graphs = random_graphs(2)
+    del graphs[1].pe
+    with pytest.raises(DataError, match="graph 1 has attributes"):
+        GraphTable.from_graphs(graphs)
