@@ -23,7 +23,8 @@ class _PEARLNodeEncoder(PosEncEncoder):
     @classmethod
     def build(cls, settings: Any, dim_emb: int) -> nn.Module:
         """Read the config group, key by argument."""
-        arguments = {name: settings[name] for name in inspect.signature(cls.module).parameters}
+        names = inspect.signature(cls.module).parameters
+        arguments = {name: settings[name] for name in names if name in settings}
         for name in ("mlp_hidden", "chunk_size"):
             if arguments.get(name) == 0:
                 arguments[name] = None

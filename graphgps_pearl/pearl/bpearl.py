@@ -7,9 +7,12 @@ from typing import Self
 from torch import Tensor
 
 from graphgps_pearl.pearl.base import PEARL, readout_has_bias
-from graphgps_pearl.pearl.graphs import check_graphs
+from graphgps_pearl.pearl.graphs import Graphs, check_graphs
+from graphgps_pearl.pearl.norm import GraphNorm
 from graphgps_pearl.pearl.phi import Phi, build_phi
+from graphgps_pearl.pearl.plan import Plan, build_plan
 from graphgps_pearl.pearl.pooling import pair_moments
+from graphgps_pearl.pearl.quotient import QuotientRows
 from graphgps_pearl.pearl.rows import NodeOperators, PairRows
 
 
@@ -20,7 +23,8 @@ class BPEARL(PEARL):
     .. math:: P_v = \sum_{m=1}^{n} \Phi(G, e_m)_v
 
     with :math:`e_m` the standard basis of a graph with :math:`n` nodes. It commutes with permutations of the
-    nodes exactly. Cost :math:`\Theta(n^2 F^2 + n |E| F)` and memory :math:`\Theta(n^2 F)` for each graph.
+    nodes exactly. Written out, cost is :math:`\Theta(n^2 F^2 + n |E| F)` and memory :math:`\Theta(n^2 F)` for
+    each graph; with equal rows merged both follow the number of different neighbourhoods.
 
     Args:
         dim_pe: columns of the encoding.
@@ -38,6 +42,8 @@ class BPEARL(PEARL):
         pool: statistic over m: ``sum``, ``mean``, ``var``, ``std``, ``max``, or several joined by ``+``,
             which one linear layer projects to ``dim_pe`` columns.
         scale: divide by :math:`\sqrt{n} L`, n the nodes of the graph and L the layers of :math:`\Phi`.
+        quotient: compute pairs (v, m) that must be equal once (:mod:`~graphgps_pearl.pearl.plan`); the result
+            and its gradients are those of all pairs.
 
     >>> import torch
     >>> ring = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
@@ -63,6 +69,7 @@ class BPEARL(PEARL):
         act: str = "relu",
         pool: str = "sum",
         scale: bool = False,
+        quotient: bool = True,
     ) -> None:
         phi = build_phi(
             dim_pe,
@@ -77,14 +84,25 @@ class BPEARL(PEARL):
             bias=readout_has_bias(pool),
         )
         super().__init__(phi, gso=gso, pool=pool, scale=scale)
+        self.quotient = quotient
 
     @classmethod
     def from_phi(
-        cls, phi: Phi, *, gso: str = "sym_laplacian", pool: str = "sum", scale: bool = False
+        cls,
+        phi: Phi,
+        *,
+        gso: str = "sym_laplacian",
+        pool: str = "sum",
+        scale: bool = False,
+        quotient: bool = True,
     ) -> Self:
-        r"""The encoding made of a :math:`\Phi` of one's own, such as a stack of generalised layers."""
+        r"""The encoding made of a :math:`\Phi` of one's own, such as a stack of generalised layers.
+
+        Equal pairs are merged if GIN layers follow at most one generalised layer; other stacks see all pairs.
+        """
         module = cls.__new__(cls)
         PEARL.__init__(module, phi, gso=gso, pool=pool, scale=scale)
+        module.quotient = quotient and phi.depths() is not None
         return module
 
     def forward(
@@ -92,9 +110,25 @@ class BPEARL(PEARL):
     ) -> Tensor:
         """The encoding of every node, :obj:`[N, dim_pe]`."""
         graphs = check_graphs(edge_index, batch, num_nodes)
-        rows = PairRows(NodeOperators(graphs, self.gso, self._dtype))
-        pairs = self.phi(rows.basis(), rows).to(self._dtype)  # [R, dim_pe]
-        return self._scaled(self._pooled(pair_moments(pairs, rows, self.pool)), graphs)
+        rows: PairRows | QuotientRows
+        if self.quotient:
+            rows = QuotientRows(self._plan(graphs), self.gso, self._dtype, graphs)
+            x = self.phi(rows.signal(), rows.layers)
+        else:
+            rows = PairRows(NodeOperators(graphs, self.gso, self._dtype))
+            x = self.phi(rows.basis(), rows)
+        moments = pair_moments(x.to(self._dtype), rows, self.pool)
+        return self._scaled(self._pooled(moments), graphs)
+
+    def _plan(self, graphs: Graphs) -> Plan:
+        depths = self.phi.depths()
+        assert depths is not None
+        return build_plan(graphs, *depths, self.gso, separate=self._by_graph)
+
+    @property
+    def _by_graph(self) -> bool:
+        """Whether a norm looks at one graph at a time, so that rows of different graphs differ."""
+        return any(isinstance(module, GraphNorm) for module in self.phi.modules())
 
     def __repr__(self) -> str:
         return self._describe()

@@ -11,7 +11,7 @@ GIN layer: :math:`X' = MLP((1 + \epsilon) X + A X)`. Rows :obj:`[R, F]` in, rows
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 import torch
@@ -22,18 +22,6 @@ from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm
 from graphgps_pearl.pearl.rows import Rows
 
 SKIPS = ("none", "residual", "sum")
-
-
-def taps(x: Tensor, shift: Callable[[Tensor], Tensor], num_taps: int) -> Tensor:
-    r"""The taps :math:`(X, S X, \dots, S^{K-1} X)` side by side, :obj:`[R, K * F]`; no power of S is formed.
-
-    >>> taps(torch.tensor([[1.0], [2.0]]), lambda x: 10 * x, num_taps=3).tolist()
-    [[1.0, 10.0, 100.0], [2.0, 20.0, 200.0]]
-    """
-    powers = [x]
-    for _ in range(num_taps - 1):
-        powers.append(shift(powers[-1]))
-    return torch.cat(powers, dim=1)
 
 
 class Layer(nn.Module):
@@ -84,7 +72,7 @@ class TapLayer(Layer):
 
     def forward(self, x: Tensor, rows: Rows) -> Tensor:
         """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`."""
-        return self.lift(taps(x, rows.shift, self.num_taps), rows)
+        return self.lift(rows.taps(x, self.num_taps), rows)
 
     def lift(self, x_taps: Tensor, rows: Rows) -> Tensor:
         """The layer from its taps on: :obj:`[R, K * in_dim]` to :obj:`[R, out_dim]`."""
@@ -182,6 +170,15 @@ class Phi(nn.Module):
         """Draw all weights afresh."""
         for module in (*self.layers, *([self.readout] if self.readout is not None else [])):
             module.reset_parameters()
+
+    def depths(self) -> tuple[int, int] | None:
+        """K and L where the layers are a generalised layer (or none) and then GIN layers; else None."""
+        kinds = [type(layer) for layer in self.layers]
+        first = self.layers[0]
+        num_taps = first.num_taps if isinstance(first, TapLayer) else 0
+        if kinds != [TapLayer] * (num_taps > 0) + [GINLayer] * (len(kinds) - (num_taps > 0)):
+            return None
+        return num_taps, len(kinds) - (num_taps > 0)
 
     def forward(self, x: Tensor, rows: Rows | Sequence[Rows]) -> Tensor:
         """Signals :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`; ``rows`` for all layers, or one each."""

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from graphgps_pearl.pearl.names import check_name
+from graphgps_pearl.pearl.quotient import QuotientRows
 from graphgps_pearl.pearl.rows import PairRows
 
 POOLS = ("mean", "sum", "var", "std", "max")
@@ -62,20 +63,29 @@ def sample_moments(x: Tensor, pool: Sequence[str], reference: Tensor | None = No
     return Moments(size, reference, first, second, x.amax(1) if "max" in pool else None)
 
 
-def pair_moments(x: Tensor, rows: PairRows, pool: Sequence[str]) -> Moments:
-    """Moments over the basis vectors :math:`m` of the pairs ``x`` :obj:`[R, D]`."""
+def pair_moments(x: Tensor, rows: PairRows | QuotientRows, pool: Sequence[str]) -> Moments:
+    """Moments over the basis vectors :math:`m` of rows ``x`` :obj:`[R, D]` (pairs, or what they merge to)."""
     size = rows.size.to(x.dtype).unsqueeze(1)
     first = rows.pool @ x
     reference = second = maximum = None
     if _spread(pool):
         reference = (first / size).detach()
-        x_r = x - reference[rows.node]
-        first, second = rows.pool @ x_r, rows.pool @ x_r.square()
+        x_r = rows.entries(x) - reference[rows.node]
+        first, second = rows.entry_pool @ x_r, rows.entry_pool @ x_r.square()
     if "max" in pool:
-        node = rows.node.unsqueeze(1).expand_as(x)
-        empty = x.new_zeros(rows.graphs.num_nodes, x.size(1))
-        maximum = empty.scatter_reduce(0, node, x, "amax", include_self=False)
+        maximum = _pair_maximum(rows.entries(x), rows)
     return Moments(size, reference, first, second, maximum)
+
+
+def _pair_maximum(x: Tensor, rows: PairRows | QuotientRows) -> Tensor:
+    """The maximum of every node's entries; pairs that share it share the gradient, as torch has it."""
+    with torch.no_grad():
+        node = rows.node.unsqueeze(1).expand_as(x)
+        top = x.new_zeros(rows.size.numel(), x.size(1)).scatter_reduce(0, node, x, "amax", include_self=False)
+        highest = (x == top[rows.node]).to(x.dtype)
+        share = highest / (rows.entry_pool @ highest)[rows.node]
+    mean = rows.entry_pool @ (share * x)  # the maximum but for rounding
+    return top + (mean - mean.detach())
 
 
 def merge_moments(a: Moments, b: Moments) -> Moments:

@@ -1,13 +1,14 @@
 r""":math:`\Phi` works on rows of features, one row for each (node, sample); this file says how rows touch.
 
-A :class:`Rows` object offers what a layer may do with them: apply :math:`S`, sum over the neighbours, keep a
-row's own value. :math:`\Phi` knows nothing else, so the same layers run on R-PEARL's rows, on B-PEARL's
+A :class:`Rows` object offers what a layer may do with them: take taps, sum over the neighbours, keep a row's
+own value. :math:`\Phi` knows nothing else, so the same layers run on R-PEARL's rows, on B-PEARL's
 pairs, or on any smaller set of rows that stands for them (then with multiplicities in ``weight``, and with
 one :class:`Rows` for each layer).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Protocol
 
@@ -34,14 +35,26 @@ class Rows(Protocol):
     def num_graphs(self) -> int:
         """How many graphs there are."""
 
-    def shift(self, x: Tensor) -> Tensor:
-        """:math:`S x`."""
+    def taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """:math:`(x, S x, \\dots, S^{K-1} x)` side by side."""
 
     def neighbours(self, x: Tensor) -> Tensor:
         """:math:`A x`."""
 
     def keep(self, x: Tensor) -> Tensor:
         """Each row's own value, for the next layer's rows."""
+
+
+def taps(x: Tensor, shift: Callable[[Tensor], Tensor], num_taps: int) -> Tensor:
+    r"""The taps :math:`(X, S X, \dots, S^{K-1} X)` side by side, :obj:`[R, K * F]`; no power of S is formed.
+
+    >>> taps(torch.tensor([[1.0], [2.0]]), lambda x: 10 * x, num_taps=3).tolist()
+    [[1.0, 10.0, 100.0], [2.0, 20.0, 200.0]]
+    """
+    powers = [x]
+    for _ in range(num_taps - 1):
+        powers.append(shift(powers[-1]))
+    return torch.cat(powers, dim=1)
 
 
 class NodeOperators:
@@ -89,6 +102,10 @@ class SampleRows:
         """:math:`S x`."""
         return self._apply(self.operators.shift, x)
 
+    def taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """:math:`(x, S x, \\dots, S^{K-1} x)` side by side."""
+        return taps(x, self.shift, num_taps)
+
     def neighbours(self, x: Tensor) -> Tensor:
         """:math:`A x`."""
         return self._apply(self.operators.adjacency, x)
@@ -127,6 +144,15 @@ class PairRows:
         return SparseMatrix(crow, row, torch.ones_like(row, dtype=self.operators.dtype), self.num_rows)
 
     @property
+    def entry_pool(self) -> SparseMatrix:
+        """Sums the :meth:`entries` of each node."""
+        return self.pool
+
+    def entries(self, x: Tensor) -> Tensor:
+        """The rows of every node: its pairs."""
+        return x
+
+    @property
     def graph(self) -> Tensor:
         """The graph of each row, :obj:`[R]`."""
         return self.graphs.graph[self.node]
@@ -150,6 +176,10 @@ class PairRows:
     def shift(self, x: Tensor) -> Tensor:
         """:math:`S x`."""
         return self._shift @ x
+
+    def taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """:math:`(x, S x, \\dots, S^{K-1} x)` side by side."""
+        return taps(x, self.shift, num_taps)
 
     def neighbours(self, x: Tensor) -> Tensor:
         """:math:`A x`."""

@@ -1,0 +1,112 @@
+r"""Colours of pairs (node :math:`v`, basis vector :math:`m`): which of them a network cannot tell apart.
+
+Colour refinement, from integers and exact:
+
+.. math:: c_{r+1}(v, m) = \big(c_r(v, m),\ \{c_r(u, m) : u \to v\}\big)
+
+with :math:`\{\}` a multiset. Colours are numbered from 0; a round is done for all nodes of one in-degree at a
+time, whose neighbours' colours are a matrix with sorted rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphgps_pearl.pearl.counter import mix
+
+
+@dataclass(frozen=True)
+class Level:
+    """The colours of one round in terms of those of the round before.
+
+    Attributes:
+        parent: a colour's own colour one round earlier, :obj:`[C]`.
+        degree: how many neighbours a pair of this colour has, :obj:`[C]`.
+        neighbour: the colours of these neighbours one round earlier, one colour's after the other's,
+            :obj:`[E]`.
+    """
+
+    parent: Tensor
+    degree: Tensor
+    neighbour: Tensor
+
+
+@dataclass(frozen=True)
+class Block:
+    """All items with d neighbours: the items :obj:`[P]` and their neighbours :obj:`[P, d]`."""
+
+    item: Tensor
+    neighbour: Tensor
+
+
+def number(key: Tensor) -> tuple[Tensor, Tensor]:
+    """Number equal keys alike: the number of each, :obj:`[P]`, and an item of each number, :obj:`[C]`."""
+    _, colour = torch.unique(key, return_inverse=True)
+    count = int(colour.max()) + 1 if colour.numel() else 0
+    return colour, _some_item(colour, count)
+
+
+def _some_item(colour: Tensor, count: int) -> Tensor:
+    item = torch.empty(count, dtype=torch.long, device=colour.device)
+    item[colour] = torch.arange(colour.numel(), device=colour.device)
+    return item
+
+
+def refine(colour: Tensor, count: int, blocks: list[Block]) -> tuple[Tensor, int, Level]:
+    """One round: the new colours, how many there are, and what they are made of.
+
+    >>> path = [Block(torch.tensor([0, 3]), torch.tensor([[1], [2]])),
+    ...         Block(torch.tensor([1, 2]), torch.tensor([[0, 2], [1, 3]]))]
+    >>> colour, count, level = refine(torch.zeros(4, dtype=torch.long), 1, path)
+    >>> colour.tolist(), count, level.degree.tolist()
+    ([0, 1, 1, 0], 2, [1, 2])
+    """
+    new, offset = torch.empty_like(colour), 0
+    parents, degrees, neighbours = [], [], []
+    for block in blocks:
+        own, around = colour[block.item], colour[block.neighbour].sort(dim=1).values
+        fresh, item = number_rows(own, around, count)
+        new[block.item] = fresh + offset
+        offset += item.numel()
+        parents.append(own[item])
+        degrees.append(torch.full_like(item, around.size(1)))
+        neighbours.append(around[item].flatten())
+    level = Level(_join(parents, colour), _join(degrees, colour), _join(neighbours, colour))
+    return new, offset, level
+
+
+def _join(parts: list[Tensor], like: Tensor) -> Tensor:
+    return torch.cat(parts) if parts else like.new_empty(0)
+
+
+def number_rows(first: Tensor, rest: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Number equal rows (first, rest) :obj:`[P, 1 + d]` of numbers below ``count`` alike.
+
+    Rows go into one integer each. Where they do not fit they are hashed, and every row is compared with the
+    one that stands for it; should two different rows ever share a hash, they are numbered column by column.
+    """
+    bits = max(count - 1, 1).bit_length()
+    if bits * (1 + rest.size(1)) <= 62:
+        key = first
+        for column in rest.unbind(1):
+            key = (key << bits) | column
+        return number(key)
+    colour, item = number(hash_rows(first, rest))
+    alike = item[colour]
+    if torch.equal(first[alike], first) and torch.equal(rest[alike], rest):
+        return colour, item
+    colour = first
+    for column in rest.unbind(1):
+        colour, item = number(colour * count + column)
+    return colour, item
+
+
+def hash_rows(first: Tensor, rest: Tensor) -> Tensor:
+    """64 bits of every row (first, rest), :obj:`[P]`."""
+    key = mix(first + 1)
+    for column in rest.unbind(1):
+        key = mix(key * 31 + column)
+    return key

@@ -1,0 +1,204 @@
+r"""B-PEARL's rows with equal ones merged: one row for each colour of a plan.
+
+Layer :math:`l` has its own rows. A row's value is made of rows of the layer before,
+
+.. math:: y = (1 + \epsilon)\, x[parent] + T_l\, x
+
+with :math:`T_l` the small sparse matrix of neighbour counts. Multiplicities go into the normalisation, and
+the statistics over m count every row as often as it occurs at a node.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from graphgps_pearl.pearl.colours import Level
+from graphgps_pearl.pearl.graphs import Graphs
+from graphgps_pearl.pearl.plan import Plan
+from graphgps_pearl.pearl.sparse import SparseMatrix
+
+
+class QuotientRows:
+    """All the rows of a plan: those of each layer, and how the last ones are pooled."""
+
+    def __init__(self, plan: Plan, gso: str, dtype: torch.dtype, graphs: Graphs) -> None:
+        self.plan, self.dtype, self.size = plan, dtype, graphs.node_sizes
+        self._graph, self._num_graphs = graphs.graph, graphs.sizes.numel()
+        node = torch.arange(graphs.num_nodes, device=self.size.device)
+        self.node = node.repeat_interleave(plan.pool_size)  # [Z]
+        self.row = plan.pool_row.long()  # [Z]
+        self.count = plan.pool_count.to(dtype)  # [Z]
+        self._matrices = self._all_counts()
+        self.layers = self._layers(gso)
+
+    def _all_counts(self) -> list[SparseMatrix]:
+        """The matrix of every round; rounds that share a level share it."""
+        made: dict[int, SparseMatrix] = {}
+        matrices = []
+        for r, level in enumerate(self.plan.levels):
+            if id(level) not in made:
+                made[id(level)] = _counts(level, self._num_rows(r), self.dtype)
+            matrices.append(made[id(level)])
+        return matrices
+
+    @cached_property
+    def pool(self) -> SparseMatrix:
+        """How often each row occurs at each node, :obj:`[N, R]`."""
+        crow = _pointer(self.plan.pool_size)
+        return SparseMatrix(crow, self.row, self.count, self._num_rows(len(self.plan.levels)))
+
+    @cached_property
+    def entry_pool(self) -> SparseMatrix:
+        """Sums a node's :meth:`entries`, each as often as it occurs, :obj:`[N, Z]`."""
+        entry = torch.arange(self.row.numel(), device=self.row.device)
+        return SparseMatrix(_pointer(self.plan.pool_size), entry, self.count, entry.numel())
+
+    def entries(self, x: Tensor) -> Tensor:
+        """The different rows of every node, one node's after the other's, :obj:`[Z, D]`."""
+        return x.index_select(0, self.row)
+
+    def signal(self) -> Tensor:
+        """The signal of the rows of round 0, :obj:`[R, 1]`."""
+        return self.plan.signal.to(self.dtype).unsqueeze(1)
+
+    def _num_rows(self, round_: int) -> int:
+        return self.plan.levels[round_ - 1].parent.numel() if round_ else self.plan.signal.numel()
+
+    def _weights(self) -> list[Tensor]:
+        """The multiplicities of the rows of every round: those of a row's descendants, summed."""
+        plan = self.plan
+        last = torch.zeros(self._num_rows(len(plan.levels)), dtype=torch.long, device=plan.signal.device)
+        weights = [last.index_add_(0, self.row, plan.pool_count.long())]
+        for round_ in range(len(plan.levels), 0, -1):
+            parent = plan.levels[round_ - 1].parent.long()
+            weights.append(last.new_zeros(self._num_rows(round_ - 1)).index_add_(0, parent, weights[-1]))
+        return weights[::-1]
+
+    def _graphs(self) -> list[Tensor | None]:
+        """The graphs of the rows of every round, where rows of different graphs are kept apart."""
+        levels = self.plan.levels
+        if not self.plan.separate:
+            return [None] * (len(levels) + 1)
+        last = torch.zeros(self._num_rows(len(levels)), dtype=torch.long, device=self._graph.device)
+        last[self.row] = self._graph[self.node]
+        graphs = [last]
+        for round_ in range(len(levels), 0, -1):
+            before = last.new_zeros(self._num_rows(round_ - 1))
+            before[levels[round_ - 1].parent.long()] = graphs[-1]
+            graphs.append(before)
+        return list(graphs[::-1])
+
+    def _layers(self, gso: str) -> list[TapRows | LayerRows]:
+        plan, weights, graphs = self.plan, self._weights(), self._graphs()
+        rounds = max(plan.num_taps - 1, 0)
+        layers: list[TapRows | LayerRows] = []
+        if plan.num_taps:
+            steps = list(zip(plan.levels[:rounds], self._matrices[:rounds], strict=True))
+            layers.append(
+                TapRows(steps, plan.out_degree, gso, weights[rounds], graphs[rounds], self._num_graphs)
+            )
+        for r in range(rounds, len(plan.levels)):
+            parent = plan.levels[r].parent.long()
+            layers.append(
+                LayerRows(parent, self._matrices[r], weights[r + 1], graphs[r + 1], self._num_graphs)
+            )
+        return layers
+
+
+class _Weighted:
+    """Rows that stand for several."""
+
+    def __init__(self, weight: Tensor, graph: Tensor | None, num_graphs: int) -> None:
+        self.weight, self.num_graphs, self._graph = weight, num_graphs, graph
+
+    @property
+    def graph(self) -> Tensor:
+        """The graph of each row."""
+        if self._graph is None:
+            raise ValueError("rows of different graphs are merged: a row has no graph of its own")
+        return self._graph
+
+
+class LayerRows(_Weighted):
+    """The rows of a GIN layer."""
+
+    def __init__(
+        self, parent: Tensor, matrix: SparseMatrix, weight: Tensor, graph: Tensor | None, num_graphs: int
+    ) -> None:
+        super().__init__(weight, graph, num_graphs)
+        self.parent, self.matrix = parent, matrix
+
+    def taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """A generalised layer comes first or not at all."""
+        raise NotImplementedError("a generalised layer behind another layer works on all pairs")
+
+    def neighbours(self, x: Tensor) -> Tensor:
+        """:math:`T x`."""
+        return self.matrix @ x
+
+    def keep(self, x: Tensor) -> Tensor:
+        """The value of each row's parent."""
+        return x.index_select(0, self.parent)
+
+
+class TapRows(_Weighted):
+    """The rows of the generalised layer, whose taps walk through the first rounds."""
+
+    def __init__(
+        self,
+        steps: list[tuple[Level, SparseMatrix]],
+        out_degree: Tensor,
+        gso: str,
+        weight: Tensor,
+        graph: Tensor | None,
+        num_graphs: int,
+    ) -> None:
+        super().__init__(weight, graph, num_graphs)
+        self.steps, self.out_degree, self.gso = steps, out_degree, gso
+
+    @torch.no_grad()
+    def taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """:math:`(x, S x, \\dots, S^{K-1} x)` of the signal, each power one round further."""
+        powers, out_degree = [x], self.out_degree.to(x.dtype).unsqueeze(1)
+        for level, matrix in self.steps:
+            parent, in_degree = level.parent.long(), level.degree.to(x.dtype).unsqueeze(1)
+            shifted = _shift(self.gso, matrix, powers[-1], powers[-1][parent], in_degree, out_degree)
+            powers = [power[parent] for power in powers] + [shifted]
+            out_degree = out_degree[parent]
+        return torch.cat(powers, dim=1)
+
+    def neighbours(self, x: Tensor) -> Tensor:
+        """The generalised layer has its own way to the neighbours."""
+        raise NotImplementedError("the rows of the generalised layer have taps only")
+
+    def keep(self, x: Tensor) -> Tensor:
+        """The signal of each row, which a skip adds where the layer is one column wide."""
+        for level, _ in self.steps:
+            x = x.index_select(0, level.parent.long())
+        return x
+
+
+def _shift(
+    gso: str, matrix: SparseMatrix, x: Tensor, own: Tensor, in_degree: Tensor, out_degree: Tensor
+) -> Tensor:
+    """:math:`S x` (see :mod:`~graphgps_pearl.pearl.gso`) of rows whose own values are ``own``."""
+    if gso == "adjacency":
+        return matrix @ x
+    if gso == "laplacian":
+        return in_degree * own - matrix @ x
+    if gso == "random_walk":
+        return matrix @ (x / out_degree.clamp(min=1))
+    moved = (matrix @ (x * out_degree.clamp(min=1).rsqrt())) * in_degree.clamp(min=1).rsqrt()
+    return moved if gso == "sym_adjacency" else own - moved
+
+
+def _counts(level: Level, num_cols: int, dtype: torch.dtype) -> SparseMatrix:
+    value = torch.ones(level.neighbour.numel(), dtype=dtype, device=level.neighbour.device)
+    return SparseMatrix(_pointer(level.degree), level.neighbour.long(), value, num_cols)
+
+
+def _pointer(size: Tensor) -> Tensor:
+    return torch.cat([size.new_zeros(1, dtype=torch.long), size.long().cumsum(0)])
