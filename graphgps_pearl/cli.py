@@ -77,13 +77,18 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
     register()
     out_dir = Path(cfg.out_dir)
     folder = out_dir / (cfg_file.stem + (f"-{cfg.name_tag}" if cfg.name_tag else ""))
+    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started; it alone reports
     for run_id, run_cfg in run_configs(cfg, repeat):
         run_folder = RunFolder(folder / str(run_id))
         reported = run_folder.result.exists() and not overwrite
         result = run(run_cfg, run_folder, overwrite=overwrite)
-        if not reported and int(os.environ.get("RANK", "0")) == 0:
+        if not first:
+            continue
+        if not reported:
             annotate(run_folder.path)
         print(f"\n{describe_run(result)}\n")
+    if not first:
+        return
     summary = write_aggregate(folder)
     if summary is not None and len(summary["seeds"]) > 1:
         print(f"{len(summary['seeds'])} runs of {summary['config']}, mean ± standard deviation\n")

@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "data": {"config"},
     "encoders": {"config", "pearl"},
     "networks": {"config", "encoders", "layers"},
-    "training": {"config", "data", "encoders", "networks"},
+    "training": {"config", "data", "encoders", "networks", "pearl"},
     "report": {"command", "config", "data", "encoders", "inference", "training"},
     "inference": {"command", "config", "data", "encoders", "networks", "training"},
 }

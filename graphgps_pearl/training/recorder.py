@@ -6,6 +6,7 @@ first, the checkpoint last, and a resumed run drops the rows its checkpoint does
 
 from __future__ import annotations
 
+import contextlib
 import math
 import resource
 import statistics
@@ -199,5 +200,6 @@ class Recorder(pl.Callback):
 
     def _close(self) -> None:
         if self._writer is not None:
-            self._writer.close()
+            with contextlib.suppress(OSError):  # on a full disk its last event has no place, and is no loss
+                self._writer.close()
             self._writer = None

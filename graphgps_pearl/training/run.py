@@ -6,24 +6,28 @@ import json
 import logging
 import os
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from torch import nn
 from torch_geometric.utils import degree
 from yacs.config import CfgNode
 
 from graphgps_pearl import config, data, encoders, networks
-from graphgps_pearl.errors import DataError, UserError
+from graphgps_pearl.errors import ConfigError, DataError, UserError
 from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.checkpointer import Checkpointer
-from graphgps_pearl.training.checkpoints import find_checkpoint
+from graphgps_pearl.training.checkpoints import LocalCheckpoints, find_checkpoint
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.metrics import best_metric
+from graphgps_pearl.training.processes import connect, connected, first_decides, lost_process, rank
 from graphgps_pearl.training.progress import Progress
 from graphgps_pearl.training.recorder import Recorder, metric_columns
-from graphgps_pearl.training.run_folder import RunFolder, data_facts
+from graphgps_pearl.training.run_folder import RunFolder, data_facts, full_disk_in_one_line
+from graphgps_pearl.training.shared_norm import share_norms
 from graphgps_pearl.training.stop_signals import InterruptedRunError
 from graphgps_pearl.training.task import GraphTask, OptimSettings
 
@@ -36,20 +40,31 @@ class BudgetError(UserError):
 
 def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str, Any]:
     """Train, or continue, or report the run in ``folder``, and return its result."""
+    connect()
+    lock = folder.locked() if rank() == 0 else nullcontext()
+    with full_disk_in_one_line(folder.path), lock:
+        finished = first_decides(lambda: _open(cfg, folder, overwrite))
+        if finished is not None:
+            log.info("%s is finished; --overwrite trains it again", folder.path)
+            return finished
+        return _train(cfg, folder)
+
+
+def _open(cfg: CfgNode, folder: RunFolder, overwrite: bool) -> dict[str, Any] | None:
     folder.open(config.dump(cfg), overwrite=overwrite)
-    finished = folder.read_result()
-    if finished is not None:
-        log.info("%s is finished; --overwrite trains it again", folder.path)
-        return finished
+    return folder.read_result()
+
+
+def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     torch.set_num_threads(cfg.num_threads or automatic_threads())
     torch.manual_seed(cfg.seed)
-
     task_type = cfg.dataset.task_type
     loss = make_loss(cfg.model.loss_fun, task_type)
     metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, task_type)
-    network, parts, bundle = prepare(cfg)
-    facts = data_facts(bundle.spec, bundle.target_mean, bundle.target_std)
-    folder.write_text(folder.data, json.dumps(facts, indent=2) + "\n")
+    network, parts, bundle = _prepare_once(cfg)
+    if rank() == 0:
+        facts = data_facts(bundle.spec, bundle.target_mean, bundle.target_std)
+        folder.write_text(folder.data, json.dumps(facts, indent=2) + "\n")
     splits = tuple(bundle.splits)
     task = GraphTask(network, loss, task_type, splits[1:], optim_settings(cfg), seed=cfg.seed)
     recorder = Recorder(
@@ -61,8 +76,7 @@ def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str
     )
     progress = Progress(recorder, ["train_loss", *(f"{split}_{metric}" for split in splits)])
     checkpointer = Checkpointer(folder, cfg.train.ckpt_every_batches, cfg.train.ckpt_every_seconds)
-    trainer = make_trainer(cfg, folder, [recorder, checkpointer, progress])
-    fit(cfg, trainer, task, bundle, folder)
+    fit(cfg, make_trainer(cfg, folder, [recorder, checkpointer, progress]), task, bundle, folder)
     result = {
         "config": folder.path.parent.name,
         "seed": cfg.seed,
@@ -71,9 +85,19 @@ def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str
         "prepare_seconds": bundle.prepare_seconds,
         **recorder.summary(),
     }
-    if trainer.is_global_zero:
+    if rank() == 0:
         folder.write_text(folder.result, json.dumps(result, indent=2) + "\n")
     return result
+
+
+def _prepare_once(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBundle]:
+    """:func:`prepare`; of several processes the first prepares the data and the others read its cache."""
+    prepared: list[tuple[nn.Module, dict[str, int], data.DataBundle]] = []
+    first_decides(lambda: prepared.append(prepare(cfg)))
+    found = prepared[0] if prepared else prepare(cfg)
+    if connected():
+        share_norms(found[0])
+    return found
 
 
 def prepare(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBundle]:
@@ -101,7 +125,7 @@ def fit(
         data.make_loader(graphs, cfg, shuffle=split == next(iter(bundle.splits)))
         for split, graphs in bundle.splits.items()
     )
-    checkpoint = find_checkpoint(folder)
+    checkpoint = first_decides(lambda: find_checkpoint(folder))
     if checkpoint is not None:
         train.load_state_dict({"epoch": checkpoint.epoch, "batches": checkpoint.batches})
         within = f", batch {checkpoint.batches}" if checkpoint.batches else ""
@@ -118,6 +142,10 @@ def fit(
         except SystemExit as exit_:
             # A second Ctrl-C, which Lightning turns into an exit with code 1.
             raise InterruptedRunError(f"interrupted; {_how_to_continue(folder)}", 130) from exit_
+        except RuntimeError as error:
+            if not lost_process(error):
+                raise
+            raise UserError(f"another process of this run ended; {_how_to_continue(folder)}") from error
 
 
 def _how_to_continue(folder: RunFolder) -> str:
@@ -130,6 +158,11 @@ def make_trainer(cfg: CfgNode, folder: RunFolder, callbacks: list[pl.Callback]) 
     """Lightning's trainer with everything that writes files switched off: the recorder does that."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    if world == 1 and cfg.devices > 1:
+        raise ConfigError(
+            f"devices: {cfg.devices} devices need as many processes; start with torchrun --nproc_per_node "
+            f"{cfg.devices} main.py --cfg FILE"
+        )
     kind, _, number = cfg.accelerator.partition(":")
     return pl.Trainer(
         accelerator="gpu" if kind == "cuda" else kind,
@@ -141,6 +174,7 @@ def make_trainer(cfg: CfgNode, folder: RunFolder, callbacks: list[pl.Callback]) 
         accumulate_grad_batches=cfg.optim.batch_accumulation,
         check_val_every_n_epoch=min(cfg.train.eval_period, cfg.optim.max_epoch),
         callbacks=callbacks,
+        plugins=[LocalCheckpoints(), *([] if world > 1 else [LightningEnvironment()])],
         default_root_dir=folder.path,
         logger=False,
         enable_checkpointing=False,

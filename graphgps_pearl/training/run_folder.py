@@ -19,11 +19,14 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import errno
+import fcntl
 import json
+import logging
 import os
 import platform
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,8 @@ from typing import Any
 import yaml
 
 from graphgps_pearl.errors import UserError
+
+log = logging.getLogger(__name__)
 
 #: Keys that may differ between a run and its continuation: they change no number.
 HARMLESS_KEYS = frozenset(
@@ -60,6 +65,21 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def full_disk_in_one_line(folder: Path) -> Iterator[None]:
+    """Turn the system's error for a full disk into a line that says what is kept and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        reason = (error.strerror or "the disk is full").lower()
+        raise UserError(
+            f"{folder}: cannot be written, {reason}; what was saved before is whole. Free some space, "
+            "then the same command continues"
+        ) from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -94,19 +114,44 @@ class RunFolder:
         self.data = path / "data.json"
         self.result = path / "result.json"
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from training this run meanwhile; the system frees the lock of a dead one."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with (self.path.parent / f".{self.path.name}.lock").open("w") as file:
+            try:
+                # Not flock: the loader's worker processes would inherit it and outlive a killed run.
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError):
+                raise UserError(
+                    f"{self.path} is being trained by another process; wait for it, or give name_tag NAME "
+                    "for a run of its own"
+                ) from None
+            except OSError as error:  # some network file systems have no locks
+                log.info("%s cannot be locked (%s)", self.path, error.strerror)
+            yield
+
     def open(self, config_text: str, *, overwrite: bool = False) -> None:
         """Make the folder, or make sure that what it holds is this very run."""
         if overwrite and self.path.exists():
             shutil.rmtree(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
-        if self.config.exists() and (self.last.exists() or self.result.exists()):
+        for leftover in (*self.path.glob(".*.ckpt"), *self.path.glob(".*.[0-9]*")):
+            leftover.unlink(missing_ok=True)  # of a process that was killed while it wrote
+        if self.config.exists() and any(p.exists() for p in (self.last, self.previous, self.result)):
             self._require_same(config_text)
         else:
             self.write_text(self.config, config_text)
         self.write_text(self.path / "versions.json", json.dumps(versions(), indent=2) + "\n")
 
     def _require_same(self, config_text: str) -> None:
-        old = flatten(yaml.safe_load(self.config.read_text()))
+        try:
+            old = flatten(yaml.safe_load(self.config.read_text()))
+        except (yaml.YAMLError, ValueError, AttributeError) as error:
+            raise UserError(
+                f"{self.config} cannot be read ({type(error).__name__}), so what run this is is not known: "
+                "give --overwrite to replace it, or name_tag NAME to keep both"
+            ) from error
         new = flatten(yaml.safe_load(config_text))
         for key in sorted((old.keys() | new.keys()) - HARMLESS_KEYS):
             if old.get(key) != new.get(key):
@@ -121,7 +166,11 @@ class RunFolder:
 
     def read_result(self) -> dict[str, Any] | None:
         """The finished run's result, or None while it is unfinished."""
-        return json.loads(self.result.read_text()) if self.result.exists() else None
+        try:
+            return json.loads(self.result.read_text()) if self.result.exists() else None
+        except ValueError:
+            log.warning("%s cannot be read; it is written again", self.result)
+            return None
 
     def start_metrics(self, columns: Sequence[str], first_epoch: int) -> None:
         """Begin ``metrics.csv``, or drop the rows that the resumed run is about to write again."""

@@ -21,7 +21,8 @@ from torch_geometric.data import Batch
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.losses import Loss
-from graphgps_pearl.training.metrics import EpochMetrics
+from graphgps_pearl.training.metrics import EpochMetrics, count_labels
+from graphgps_pearl.training.processes import connected, total
 from graphgps_pearl.training.schedules import make_optimizer, make_plateau, make_schedule
 
 
@@ -169,6 +170,10 @@ class GraphTask(pl.LightningModule):
             self._stop(f"the loss is {loss.item()}", (~finite).nonzero().flatten().tolist())
         self.epoch_metrics[0].update(pred, true, loss)
         self.batches_run += 1
+        if connected():
+            # Gradients are averaged over the processes, which may hold unequal numbers of labels.
+            labels = count_labels(true).double()
+            loss = loss * (labels * self.trainer.world_size / total(labels).clamp(min=1)).to(loss.dtype)
         return loss
 
     def configure_gradient_clipping(

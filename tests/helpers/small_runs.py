@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from graphgps_pearl import cli
+from graphgps_pearl import config
+from graphgps_pearl.command import run_command
+from graphgps_pearl.registry import register
+from graphgps_pearl.training.run import run
+from graphgps_pearl.training.run_folder import RunFolder
 
 #: 12 training batches in three epochs; shuffling, dropout and R-PEARL's samples.
 CONFIG = """
@@ -36,23 +41,33 @@ optim: {optimizer: adamW, base_lr: 0.002, max_epoch: 3, scheduler: none, clip_gr
 """
 
 
+def train(config_file: Path, folder: Path, words: Sequence[str]) -> int:
+    """One run, without the report that the command line adds; the exit code."""
+
+    def work() -> None:
+        register()
+        run(config.load(config_file, words), RunFolder(folder))
+
+    return run_command(work)
+
+
 @dataclass(frozen=True)
 class SmallRuns:
-    """Starts runs as the command line does, in this process."""
+    """Starts small runs in this process."""
 
     folder: Path
     dataset_dir: Path
 
-    def words(self, *words: str, tag: str = "run") -> list[str]:
-        """The arguments of a run."""
-        config = self.folder / "small.yaml"
-        config.write_text(CONFIG)
-        where = ["out_dir", str(self.folder / "results"), "dataset.dir", str(self.dataset_dir)]
-        return ["--cfg", str(config), *where, "name_tag", tag, *words]
+    def arguments(self, *words: str, tag: str = "run") -> tuple[Path, Path, list[str]]:
+        """What :func:`train` takes."""
+        file = self.folder / "small.yaml"
+        if not file.exists():
+            file.write_text(CONFIG)
+        return file, self.path(tag), ["dataset.dir", str(self.dataset_dir), *words]
 
     def train(self, *words: str, tag: str = "run") -> int:
         """Train, or go on; the exit code."""
-        return cli.train(self.words(*words, tag=tag))
+        return train(*self.arguments(*words, tag=tag))
 
     def path(self, tag: str = "run") -> Path:
         """A run's folder."""

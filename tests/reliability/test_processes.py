@@ -1,0 +1,133 @@
+"""Several processes at the same global batch are one process; a job that loses one goes on later."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import children
+from helpers.small_runs import SmallRuns, checkpoint, numbers, result
+
+MAIN = Path(__file__).resolve().parents[2] / "main.py"
+
+#: Nothing random in the network; 43 graphs in batches of 9: shares of 5 and 4, and a last batch of 4 and 3.
+EXACT = (
+    *("gt.dropout", "0.0", "gt.attn_dropout", "0.0", "dataset.subset", "54", "train.batch_size", "9"),
+    *("dataset.node_encoder_name", "Atom+BPEARL", "posenc_BPEARL.dim_pe", "4"),
+    *("posenc_BPEARL.hidden_dim", "4", "posenc_BPEARL.num_layers", "1", "optim.base_lr", "0.02"),
+    *("train.precision", "64", "optim.max_epoch", "2", "dataset.node_encoder_bn", "True"),
+)
+
+
+def train_together(runs: SmallRuns, output: Path, *words: str, tag: str = "run", before=None) -> list[int]:
+    """Exit codes of two processes that train one run."""
+    processes = children.start_together(runs.arguments(*words, tag=tag), output, 2, before)
+    for process in processes:
+        process.join(120)
+    return [process.exitcode for process in processes]
+
+
+def values(run: Path) -> torch.Tensor:
+    """All numbers of metrics.csv but rank correlations, which jump when two predictions change places."""
+    rows = [[float(v) for k, v in row.items() if v and "spearman" not in k] for row in numbers(run)]
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def assert_close(a: Path, b: Path, tolerance: float = 1e-6) -> None:
+    torch.testing.assert_close(values(a), values(b), rtol=tolerance, atol=tolerance)
+    first, second = checkpoint(a)["state_dict"], checkpoint(b)["state_dict"]
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        torch.testing.assert_close(value, second[name], rtol=tolerance, atol=tolerance, msg=name)
+
+
+@pytest.mark.parametrize("norm", ["batch", "graph"])
+def test_two_processes_with_half_the_batch_are_one_with_the_whole(runs, tmp_path, norm):
+    words = (*EXACT, "posenc_BPEARL.norm", norm)
+    assert runs.train(*words, tag="one") == 0
+    output = tmp_path / "output"
+    assert train_together(runs, output, *words) == [0, 0], output.with_suffix(".0").read_text()
+    assert_close(runs.path(), runs.path("one"))
+    assert result(runs.path())["best"]["epoch"] == result(runs.path("one"))["best"]["epoch"]
+    # Only the first process speaks and writes.
+    assert "epoch    2/2" in output.with_suffix(".0").read_text()
+    assert "epoch" not in output.with_suffix(".1").read_text()
+    assert len(list(runs.path().glob("events.out.*"))) == 1
+
+
+def stop_rank_1(rank: int) -> None:
+    """In the second process, SIGTERM at its 6th batch."""
+    _at_batch(rank == 1, 6, signal.SIGTERM)
+
+
+def kill_rank_1(rank: int) -> None:
+    """In the second process, kill -9 at its 8th batch."""
+    _at_batch(rank == 1, 8, signal.SIGKILL)
+
+
+def _at_batch(armed: bool, number: int, signal_number: int) -> None:
+    from graphgps_pearl.training.task import GraphTask
+
+    original, count = GraphTask.training_step, [0]
+
+    def step(self, batch, batch_idx):
+        count[0] += armed
+        if count[0] == number:
+            os.kill(os.getpid(), signal_number)
+        return original(self, batch, batch_idx)
+
+    GraphTask.training_step = step
+
+
+def test_a_signal_to_one_process_stops_all_at_the_same_batch_and_they_go_on(runs, tmp_path):
+    words = ("gt.dropout", "0.2")  # R-PEARL's samples and dropout: random, and resumed exactly all the same
+    output = tmp_path / "output"
+    assert train_together(runs, output, *words, tag="whole") == [0, 0]
+    assert train_together(runs, output, *words, before=stop_rank_1) == [143, 143]
+    assert checkpoint(runs.path())["position"] == {"epoch": 1, "batches": 2}
+    assert train_together(runs, output, *words) == [0, 0]
+    assert numbers(runs.path()) == numbers(runs.path("whole"))
+    assert_close(runs.path(), runs.path("whole"), tolerance=0.0)
+
+
+def test_a_process_that_dies_ends_the_job_and_another_number_of_processes_goes_on(runs, tmp_path):
+    assert runs.train(*EXACT, tag="one") == 0
+    output = tmp_path / "output"
+    first, second = train_together(runs, output, *EXACT, before=kill_rank_1)
+    assert second == -signal.SIGKILL
+    assert first == 2
+    assert "error: another process of this run ended" in output.with_suffix(".0").read_text()
+    assert checkpoint(runs.path())["position"] == {"epoch": 1, "batches": 0}
+    assert runs.train(*EXACT) == 0
+    assert_close(runs.path(), runs.path("one"))
+
+
+def test_samples_differ_between_processes():
+    from graphgps_pearl.training.task import step_seed
+
+    seeds = {
+        step_seed(0, epoch, batch, rank) for epoch in range(3) for batch in range(5) for rank in range(4)
+    }
+    assert len(seeds) == 3 * 5 * 4
+
+
+def test_devices_without_processes_are_refused(runs, capsys):
+    assert runs.train("devices", "2") == 2
+    assert "torchrun --nproc_per_node 2" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_torchrun_as_a_user_starts_it(runs):
+    assert runs.train(*EXACT, tag="one") == 0
+    config, _, words = runs.arguments(*EXACT)
+    command = [
+        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
+        *(str(MAIN), "--cfg", str(config), "out_dir", str(runs.folder / "torchrun"), *words),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("results: ") == 1
+    assert_close(runs.folder / "torchrun" / "small" / "0", runs.path("one"))
