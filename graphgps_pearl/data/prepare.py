@@ -6,9 +6,7 @@ transforms. A changed encoding thus repeats its own work only.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import logging
 import re
 import time
@@ -31,11 +29,11 @@ from graphgps_pearl.data.base import (
     BadRowError,
     DataBundle,
     DatasetSpec,
-    Facts,
     Items,
     SkippedRow,
     Source,
 )
+from graphgps_pearl.data.checks import check_facts, list_skipped, refuse_bad_rows
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import ConfigError, DataError
 
@@ -85,12 +83,13 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
     began = time.perf_counter()
     folder = source.dir / "prepared"
     parts = {"source": type(source).__qualname__, "version": source.version, "subset": cfg.dataset.subset}
-    parts |= {"name": cfg.dataset.name, **source.fingerprint()}
+    parts |= {"name": cfg.dataset.name, "fingerprint": source.fingerprint()}
     raw_file = _cache_file(folder, known.name, parts)
     state, made = _stage(source, raw_file, lambda: _read(source, raw_file))
-    _refuse_bad_rows(source, state["skipped"], raw_file)
-    if cfg.dataset.check_totals and not cfg.dataset.subset and (facts := source.facts()) is not None:
-        _check(facts, state, known.name)
+    refuse_bad_rows(source, state["skipped"], raw_file)
+    whole = not cfg.dataset.subset and not state["skipped"]
+    if cfg.dataset.check_totals and whole and (facts := source.facts()) is not None:
+        check_facts(facts, state, known.name)
     file = raw_file
     if transforms:
         parts["transforms"] = [repr(transform) for transform in transforms]
@@ -98,14 +97,16 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
         file = _cache_file(folder, known.name, parts)
         prepared, made_now = _stage(source, file, lambda: _transform(state, transforms, known.name))
         state, made = prepared, made or made_now
-    bundle = _bundle(source, known, state)
+    bundle = _bundle(source, known, state, _graph_class(transforms))
     bundle.cache_file = file if source.cacheable else None
     bundle.prepare_seconds = time.perf_counter() - began if made else 0.0
     return bundle
 
 
 def _cache_file(folder: Path, name: str, parts: dict[str, Any]) -> Path:
-    return folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}-{cache.key_of(parts)}.pt"
+    # A name of the user's own may be anything; it must not leave the folder.
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:60]
+    return folder / f"{readable}-{cache.key_of(parts)}.pt"
 
 
 def _stage(source: Source, file: Path, make: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], bool]:
@@ -140,7 +141,7 @@ def _read(source: Source, file: Path) -> dict[str, Any]:
     table = _collate(graphs())
     _log_rate("read", len(table), time.perf_counter() - began, source.spec().name)
     if skipped:
-        _list_skipped(skipped, file)
+        list_skipped(skipped, file)
     state: dict[str, Any] = {
         "graphs": table.to_state(),
         "skipped": [dataclasses.astuple(row) for row in skipped],
@@ -197,6 +198,9 @@ def _transform(state: dict[str, Any], transforms: Sequence[Transform], name: str
             yield graph
 
     transformed = _collate(graphs())
+    if transformed.graph_class is not _graph_class(transforms):
+        made = transformed.graph_class.__name__
+        raise TypeError(f"a transform makes graphs of class {made}, which its graph_class does not say")
     _log_rate("transformed", len(transformed), time.perf_counter() - began, name)
     return {**state, "graphs": transformed.to_state()}
 
@@ -206,53 +210,14 @@ def _log_rate(what: str, count: int, seconds: float, name: str) -> None:
     log.info("%s %d graphs of %s in %.1f s (%.2f s per 1000 graphs)", what, count, name, seconds, rate)
 
 
-def _list_skipped(skipped: Sequence[SkippedRow], file: Path) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(("file", "row", "reason"))
-    writer.writerows(dataclasses.astuple(row) for row in skipped)
-    with cache.atomic_file(_skipped_file(file)) as target:
-        target.write(text.getvalue().encode())
+def _graph_class(transforms: Sequence[Transform]) -> type[Data]:
+    """What the last transform with a ``graph_class`` makes of a graph: a Data with its own __inc__, say."""
+    declared: list[type[Data]] = [t.graph_class for t in transforms if hasattr(t, "graph_class")]
+    return declared[-1] if declared else Data
 
 
-def _skipped_file(file: Path) -> Path:
-    return file.with_name(file.stem + ".skipped.csv")
-
-
-def _refuse_bad_rows(source: Source, skipped: Sequence[tuple[str, str, str]], file: Path) -> None:
-    if not skipped:
-        return
-    first, name = SkippedRow(*skipped[0]), source.spec().name
-    count = f"{len(skipped)} row{'s' if len(skipped) > 1 else ''} of {name} cannot be used"
-    if source.cfg.dataset.skip_bad_rows or source.bad_rows_are_known:
-        log.info("%s; left out and listed in %s", count, _skipped_file(file))
-        return
-    raise DataError(
-        f"{count}, the first is {first}; all are listed in {_skipped_file(file)}; "
-        f"mend them, or set dataset.skip_bad_rows True to go on without them"
-    )
-
-
-def _check(facts: Facts, state: dict[str, Any], name: str) -> None:
-    table = GraphTable.from_state(state["graphs"])
-    found = {f"graphs in {split}": len(index) for split, index in (state["splits"] or {}).items()}
-    wanted = {f"graphs in {split}": size for split, size in (facts.split_sizes or {}).items()}
-    if facts.num_graphs is not None:
-        found["graphs"], wanted["graphs"] = len(table), facts.num_graphs
-    if facts.num_nodes is not None:
-        found["nodes"], wanted["nodes"] = int(table.num_nodes().sum()), facts.num_nodes
-    if facts.num_edges is not None:
-        found["directed edges"], wanted["directed edges"] = int(table.num_edges().sum()), facts.num_edges
-    for what, number in wanted.items():
-        if found.get(what, 0) != number:
-            raise DataError(
-                f"{name}: {found.get(what, 0):,} {what}, the public dataset has {number:,}; the files are "
-                f"others or damaged (set dataset.check_totals False if they are a subset on purpose)"
-            )
-
-
-def _bundle(source: Source, known: DatasetSpec, state: dict[str, Any]) -> DataBundle:
-    table = GraphTable.from_state(state["graphs"])
+def _bundle(source: Source, known: DatasetSpec, state: dict[str, Any], graph_class: type[Data]) -> DataBundle:
+    table = GraphTable.from_state(state["graphs"], graph_class)
     if not len(table):
         raise DataError(f"{known.name}: no usable graph")
     index = _split_index(source, known, state, table)

@@ -179,8 +179,8 @@ class GraphTable(Sequence[Data]):
         }
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> GraphTable:
-        """Inverse of :meth:`to_state`."""
+    def from_state(cls, state: dict[str, Any], graph_class: type[Data] = Data) -> GraphTable:
+        """Inverse of :meth:`to_state`, which cannot carry a class."""
         columns = {}
         for key, saved in state.items():
             dtype = getattr(torch, saved["dtype"], None)
@@ -189,4 +189,4 @@ class GraphTable(Sequence[Data]):
             columns[key] = _Column(
                 saved["values"], saved["starts"].long(), saved["dim"], dtype, saved["scalar"]
             )
-        return cls(columns)
+        return cls(columns, graph_class=graph_class)

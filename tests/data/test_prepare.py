@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl import data
@@ -115,6 +116,36 @@ def _load_together(cfg, barrier, answers) -> None:
     answers.put(data.load(cfg).splits["train"].targets().flatten().tolist())
 
 
+class Pairs(Data):
+    """A graph whose numbers of pairs count on over a batch."""
+
+    def __inc__(self, key, value, *args, **kwargs):
+        return int(self.num_nodes) ** 2 if key == "pair" else super().__inc__(key, value, *args, **kwargs)
+
+
+class AddPairs(BaseTransform):
+    graph_class = Pairs
+
+    def forward(self, graph):
+        made = self.graph_class(**graph.to_dict())
+        made.pair = torch.arange(graph.num_nodes**2, dtype=torch.int32)
+        return made if self.graph_class is Pairs else Pairs(**made.to_dict())
+
+
+def test_graphs_of_a_class_with_its_own_increments_keep_it(cfg) -> None:
+    for _ in range(2):  # prepared, then from the cache
+        train = data.load(cfg, [AddPairs()]).splits["train"]
+        assert isinstance(train[0], Pairs)
+        batch = Batch.from_data_list([train[0], train[1]])
+        assert batch.pair.tolist() == list(range(train[0].num_nodes ** 2 + train[1].num_nodes ** 2))
+
+
+def test_a_class_that_is_not_declared_is_refused(cfg, monkeypatch) -> None:
+    monkeypatch.setattr(AddPairs, "graph_class", Data)
+    with pytest.raises(TypeError, match="makes graphs of class Pairs, which its graph_class does not say"):
+        data.load(cfg, [AddPairs()])
+
+
 def test_two_processes_may_prepare_at_once(cfg) -> None:
     context = multiprocessing.get_context("fork")
     barrier, answers = context.Barrier(2), context.Queue()
@@ -127,6 +158,13 @@ def test_two_processes_may_prepare_at_once(cfg) -> None:
     assert [process.exitcode for process in running] == [0, 0]
     assert found[0] == found[1] and len(found[0]) == 8
     assert [path.suffix for path in prepared(cfg)] == [".pt"]
+
+
+@pytest.mark.parametrize("name", ["../../escape", "a/b", "x" * 900, "..", "naïve set"])
+def test_no_name_leaves_the_folder(make_cfg, table, name: str) -> None:
+    cfg = make_cfg("csv", name, path=table, split_mode="random")
+    assert data.load(cfg).cache_file.parent == Path(cfg.dataset.dir) / "prepared"
+    assert len(prepared(cfg)) == 1
 
 
 def test_subsets_take_the_same_share_of_every_split(make_cfg) -> None:

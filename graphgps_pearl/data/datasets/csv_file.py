@@ -49,8 +49,7 @@ class CsvFile(Source):
         chosen = self.cfg.dataset
         dim_in, edge_dim = molecules.feature_dims(self.features("ogb", "attentivefp"))
         targets = self._targets
-        # GraphGym's other word for it; the check of the config then names the one that is used here.
-        kind = "classification" if chosen.task_type == "classification_multi" else chosen.task_type
+        kind = chosen.task_type
         if kind in ("classification", "classification_binary") and len(targets) != 1:
             raise ConfigError(
                 f"dataset.target_columns: {kind} wants one column, not {len(targets)}; "
