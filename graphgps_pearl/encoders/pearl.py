@@ -2,7 +2,7 @@
 
 Each key of ``posenc_RPEARL`` and ``posenc_BPEARL`` is an argument of the module of that name, apart from the
 three that say where the encoding enters; 0 stands for the arguments that may be None. Only ``edge_index`` and
-``batch`` are read, and nothing is precomputed.
+``batch`` are read, and nothing need be precomputed. B-PEARL's plan, which says what of it is equal, may be.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.data import Batch
+from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl.encoders.base import PosEncEncoder
-from graphgps_pearl.pearl import BPEARL, RPEARL
+from graphgps_pearl.pearl import BPEARL, RPEARL, BPEARLPlan, stored_plan
 
 
 class _PEARLNodeEncoder(PosEncEncoder):
@@ -47,3 +48,14 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
 
     name = "BPEARL"
     module = BPEARL
+
+    @classmethod
+    def transforms(cls, settings: Any) -> list[BaseTransform]:
+        """The plan, if it is to be cached with the data."""
+        if settings.plan != "cached":
+            return []
+        return [BPEARLPlan(settings.num_taps, settings.num_layers, settings.gso)]
+
+    def encode(self, batch: Batch) -> Tensor:
+        """Encode the bare graphs, by their plan if they bring one."""
+        return self.encoding(batch.edge_index, batch.batch, batch.num_nodes, plan=stored_plan(batch))

@@ -18,6 +18,7 @@ from graphgps_pearl.pearl.rows import taps
 from graphgps_pearl.pearl.rpearl import RPEARL
 from graphgps_pearl.pearl.sampling import LAWS, draw_samples
 from graphgps_pearl.pearl.sparse import SparseMatrix
+from graphgps_pearl.pearl.stored import BPEARLPlan, stored_plan
 
 __all__ = [
     "ACTIVATIONS",
@@ -28,11 +29,13 @@ __all__ = [
     "POOLS",
     "RPEARL",
     "SKIPS",
+    "BPEARLPlan",
     "GINLayer",
     "Phi",
     "SparseMatrix",
     "TapLayer",
     "draw_samples",
     "graph_shift_operator",
+    "stored_plan",
     "taps",
 ]

@@ -10,10 +10,11 @@ from graphgps_pearl.pearl.base import PEARL, readout_has_bias
 from graphgps_pearl.pearl.graphs import Graphs, check_graphs
 from graphgps_pearl.pearl.norm import GraphNorm
 from graphgps_pearl.pearl.phi import Phi, build_phi
-from graphgps_pearl.pearl.plan import Plan, build_plan
+from graphgps_pearl.pearl.plan import Plan, build_plan, merge_plan
 from graphgps_pearl.pearl.pooling import pair_moments
 from graphgps_pearl.pearl.quotient import QuotientRows
 from graphgps_pearl.pearl.rows import NodeOperators, PairRows
+from graphgps_pearl.pearl.stored import check_plan
 
 
 class BPEARL(PEARL):
@@ -106,13 +107,17 @@ class BPEARL(PEARL):
         return module
 
     def forward(
-        self, edge_index: Tensor, batch: Tensor | None = None, num_nodes: int | None = None
+        self,
+        edge_index: Tensor,
+        batch: Tensor | None = None,
+        num_nodes: int | None = None,
+        plan: Plan | None = None,
     ) -> Tensor:
-        """The encoding of every node, :obj:`[N, dim_pe]`."""
+        """The encoding of every node, :obj:`[N, dim_pe]`; ``plan`` as :func:`stored_plan` finds it."""
         graphs = check_graphs(edge_index, batch, num_nodes)
         rows: PairRows | QuotientRows
         if self.quotient:
-            rows = QuotientRows(self._plan(graphs), self.gso, self._dtype, graphs)
+            rows = QuotientRows(self._plan(graphs, plan), self.gso, self._dtype, graphs)
             x = self.phi(rows.signal(), rows.layers)
         else:
             rows = PairRows(NodeOperators(graphs, self.gso, self._dtype))
@@ -120,10 +125,13 @@ class BPEARL(PEARL):
         moments = pair_moments(x.to(self._dtype), rows, self.pool)
         return self._scaled(self._pooled(moments), graphs)
 
-    def _plan(self, graphs: Graphs) -> Plan:
+    def _plan(self, graphs: Graphs, stored: Plan | None) -> Plan:
         depths = self.phi.depths()
         assert depths is not None
-        return build_plan(graphs, *depths, self.gso, separate=self._by_graph)
+        if stored is None:
+            return build_plan(graphs, *depths, self.gso, separate=self._by_graph)
+        check_plan(stored, graphs, *depths, self.gso)
+        return stored if self._by_graph else merge_plan(stored)
 
     @property
     def _by_graph(self) -> bool:

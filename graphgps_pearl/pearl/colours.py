@@ -36,9 +36,13 @@ class Level:
 
 @dataclass(frozen=True)
 class Block:
-    """All items with d neighbours: the items :obj:`[P]` and their neighbours :obj:`[P, d]`."""
+    """Items with d neighbours: the items :obj:`[P]`, and which of the items before they are made of.
+
+    ``parent`` :obj:`[P]` is the item itself one round earlier, ``neighbour`` :obj:`[P, d]` are those around.
+    """
 
     item: Tensor
+    parent: Tensor
     neighbour: Tensor
 
 
@@ -58,16 +62,17 @@ def _some_item(colour: Tensor, count: int) -> Tensor:
 def refine(colour: Tensor, count: int, blocks: list[Block]) -> tuple[Tensor, int, Level]:
     """One round: the new colours, how many there are, and what they are made of.
 
-    >>> path = [Block(torch.tensor([0, 3]), torch.tensor([[1], [2]])),
-    ...         Block(torch.tensor([1, 2]), torch.tensor([[0, 2], [1, 3]]))]
+    >>> ends, inner = torch.tensor([0, 3]), torch.tensor([1, 2])
+    >>> path = [Block(ends, ends, torch.tensor([[1], [2]])),
+    ...         Block(inner, inner, torch.tensor([[0, 2], [1, 3]]))]
     >>> colour, count, level = refine(torch.zeros(4, dtype=torch.long), 1, path)
     >>> colour.tolist(), count, level.degree.tolist()
     ([0, 1, 1, 0], 2, [1, 2])
     """
-    new, offset = torch.empty_like(colour), 0
+    new, offset = colour.new_empty(sum(block.item.numel() for block in blocks)), 0
     parents, degrees, neighbours = [], [], []
     for block in blocks:
-        own, around = colour[block.item], colour[block.neighbour].sort(dim=1).values
+        own, around = colour[block.parent], colour[block.neighbour].sort(dim=1).values
         fresh, item = number_rows(own, around, count)
         new[block.item] = fresh + offset
         offset += item.numel()

@@ -14,7 +14,7 @@ within reach and not with :math:`n^2`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -44,6 +44,7 @@ class Plan:
         pool_size: for each node the number of different rows among its pairs, :obj:`[N]`.
         pool_row: these rows of the last round, one node's after the other's, :obj:`[Z]`.
         pool_count: how many of the node's pairs each of them stands for, :obj:`[Z]`.
+        edges: of plans that were stored, a number for each graph that changes with its edges, :obj:`[B]`.
     """
 
     num_taps: int
@@ -56,6 +57,7 @@ class Plan:
     pool_size: Tensor
     pool_row: Tensor
     pool_count: Tensor
+    edges: Tensor | None = None
 
 
 def needs_degrees(num_taps: int, gso: str) -> bool:
@@ -91,6 +93,37 @@ def build_plan(graphs: Graphs, num_taps: int, num_layers: int, gso: str, separat
     pool = _pool(pairs, colour, count, graphs.num_nodes)
     plan = Plan(num_taps, num_layers, degrees, separate, signal, out_degree, tuple(levels), *pool)
     return _without_unused(plan, colour, pairs.weight, count)
+
+
+def merge_plan(plan: Plan) -> Plan:
+    """Merge equal rows of different graphs: refinement of the rows themselves, which are fewer than pairs."""
+    if not plan.separate:
+        return plan
+    colour, item = number(2 * plan.out_degree + plan.signal)
+    signal, out_degree, count = plan.signal[item], plan.out_degree[item], item.numel()
+    levels: list[Level] = []
+    for level in plan.levels:
+        colour, count, merged = refine(colour, count, _blocks_of(level))
+        levels.append(merged)
+    return replace(
+        plan,
+        separate=False,
+        signal=signal,
+        out_degree=out_degree,
+        levels=tuple(levels),
+        pool_row=colour[plan.pool_row],
+    )
+
+
+def _blocks_of(level: Level) -> list[Block]:
+    """A level's rows by their numbers of neighbours."""
+    first = level.degree.cumsum(0) - level.degree
+    blocks = []
+    for d in torch.unique(level.degree).tolist():
+        item = (level.degree == d).nonzero().squeeze(1)
+        entry = first[item].unsqueeze(1) + torch.arange(d, device=item.device)
+        blocks.append(Block(item, level.parent[item], level.neighbour[entry]))
+    return blocks
 
 
 def _again(level: Level) -> Level:
@@ -177,7 +210,7 @@ class _Pairs:
         for d in torch.unique(entering).tolist():
             item = (degree == d).nonzero().squeeze(1)
             edge = first_edge[self.node[item]].unsqueeze(1) + torch.arange(d, device=item.device)
-            blocks.append(Block(item, self._at(source[edge], self._basis[item].unsqueeze(1))))
+            blocks.append(Block(item, item, self._at(source[edge], self._basis[item].unsqueeze(1))))
         return blocks
 
     def _at(self, node: Tensor, basis: Tensor) -> Tensor:
@@ -232,15 +265,10 @@ def _without_unused(plan: Plan, colour: Tensor, weight: Tensor, count: int) -> P
         used[parent] = True
         name = used.cumsum(0) - 1
         levels.append(Level(name[parent], degree, name[neighbour]))
-    return Plan(
-        plan.num_taps,
-        plan.num_layers,
-        plan.degrees,
-        plan.separate,
-        plan.signal[used],
-        plan.out_degree[used],
-        tuple(reversed(levels)),
-        plan.pool_size,
-        pool_row,
-        plan.pool_count,
+    return replace(
+        plan,
+        signal=plan.signal[used],
+        out_degree=plan.out_degree[used],
+        levels=tuple(reversed(levels)),
+        pool_row=pool_row,
     )

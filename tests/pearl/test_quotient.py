@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphgps_pearl.pearl import BPEARL, GSOS, POOLS, SKIPS, Phi, TapLayer, colours, plan
 from graphgps_pearl.pearl.graphs import Graphs, check_graphs
-from graphgps_pearl.pearl.plan import Plan, build_plan
+from graphgps_pearl.pearl.plan import Plan, build_plan, merge_plan
 from graphgps_pearl.pearl.quotient import QuotientRows
 
 
@@ -101,6 +101,15 @@ def test_far_pairs_cost_nothing() -> None:
         assert int(found.pool_count.sum()) == n * n
         assert found.pool_row.numel() <= 20 * n
     assert rows[400] < 30 * 16 and rows[400] == rows[200]  # chains with a ring every 8 nodes repeat
+
+
+def test_merging_rows_afterwards_is_merging_pairs() -> None:
+    for (edges, batch), gso in product(BATCHES.values(), ("adjacency", "random_walk")):
+        graphs = check_graphs(edges, batch)
+        at_once = build_plan(graphs, 3, 3, gso)
+        afterwards = merge_plan(build_plan(graphs, 3, 3, gso, separate=True))
+        assert same(at_once, afterwards)
+        assert torch.equal(at_once.pool_size, afterwards.pool_size)
 
 
 def test_equal_graphs_share_their_rows() -> None:
