@@ -72,7 +72,7 @@ def first_decides(work: Callable[[], T]) -> T:
     return outcome[0]
 
 
-def lost_process(error: RuntimeError) -> bool:
+def lost_process(error: Exception) -> bool:
     """Whether an error says that another process is gone."""
     return connected() and (isinstance(error, dist.DistError) or "by peer" in str(error))
 

@@ -22,6 +22,7 @@ from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.checkpointer import Checkpointer
 from graphgps_pearl.training.checkpoints import LocalCheckpoints, find_checkpoint
 from graphgps_pearl.training.losses import make_loss
+from graphgps_pearl.training.memory import KNOBS, describe_batch, is_out_of_memory, report_largest_batch
 from graphgps_pearl.training.metrics import best_metric
 from graphgps_pearl.training.processes import connect, connected, first_decides, lost_process, rank
 from graphgps_pearl.training.progress import Progress
@@ -94,10 +95,7 @@ def _prepare_once(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBun
     """:func:`prepare`; of several processes the first prepares the data and the others read its cache."""
     prepared: list[tuple[nn.Module, dict[str, int], data.DataBundle]] = []
     first_decides(lambda: prepared.append(prepare(cfg)))
-    found = prepared[0] if prepared else prepare(cfg)
-    if connected():
-        share_norms(found[0])
-    return found
+    return prepared[0] if prepared else prepare(cfg)
 
 
 def prepare(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBundle]:
@@ -125,6 +123,8 @@ def fit(
         data.make_loader(graphs, cfg, shuffle=split == next(iter(bundle.splits)))
         for split, graphs in bundle.splits.items()
     )
+    if rank() == 0:
+        report_largest_batch(train, task.network)
     checkpoint = first_decides(lambda: find_checkpoint(folder))
     if checkpoint is not None:
         train.load_state_dict({"epoch": checkpoint.epoch, "batches": checkpoint.batches})
@@ -132,6 +132,8 @@ def fit(
         log.info(
             "continuing %s from %s: epoch %d%s", folder.path, checkpoint.path.name, checkpoint.epoch, within
         )
+    if connected():
+        share_norms(task.network)
     with warnings.catch_warnings():
         # Advice on worker processes; they were measured slower than none on small graphs.
         warnings.filterwarnings("ignore", ".*does not have many workers.*")
@@ -142,10 +144,16 @@ def fit(
         except SystemExit as exit_:
             # A second Ctrl-C, which Lightning turns into an exit with code 1.
             raise InterruptedRunError(f"interrupted; {_how_to_continue(folder)}", 130) from exit_
-        except RuntimeError as error:
-            if not lost_process(error):
-                raise
-            raise UserError(f"another process of this run ended; {_how_to_continue(folder)}") from error
+        except (RuntimeError, MemoryError) as error:
+            if lost_process(error):
+                raise UserError(f"another process of this run ended; {_how_to_continue(folder)}") from error
+            if is_out_of_memory(error):
+                where = f"epoch {task.current_epoch}, batch {task.batches_done}"
+                raise UserError(
+                    f"{where}: out of memory ({describe_batch(task.last_batch)}); {KNOBS}. "
+                    f"What was saved is kept, {_how_to_continue(folder)}"
+                ) from error
+            raise
 
 
 def _how_to_continue(folder: RunFolder) -> str:

@@ -77,6 +77,7 @@ class GraphTask(pl.LightningModule):
         self.plateau: ReduceLROnPlateau | None = None
         self._plateau_state: dict[str, Any] | None = None
         self.grad_norms: list[float] = []
+        self.last_batch: Batch | None = None  # what an error is about
         self.in_epoch = False
         self.first_batch = 0  # where a resumed epoch begins
         self.batches_run = 0  # in this epoch, by this process
@@ -163,6 +164,7 @@ class GraphTask(pl.LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Mean loss of a batch."""
+        self.last_batch = batch
         pred, true = self.network(batch)
         loss = self.loss(pred, true)
         if not torch.isfinite(loss):
@@ -193,6 +195,7 @@ class GraphTask(pl.LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch to the metrics of its split."""
+        self.last_batch = batch
         pred, true = self.network(batch)
         self.epoch_metrics[1 + dataloader_idx].update(pred, true, self.loss(pred, true))
 
