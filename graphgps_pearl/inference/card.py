@@ -29,8 +29,8 @@ _ANY_LIMITS = """\
 """
 
 
-def write_card(cfg: CfgNode, facts: ModelFacts) -> str:
-    """The card as Markdown."""
+def write_card(cfg: CfgNode, facts: ModelFacts, notes: str = "") -> str:
+    """The card as Markdown; ``notes`` are further limits in the author's words."""
     targets = ", ".join(
         f"`{name}`" + (f" [{unit}]" if unit else "")
         for name, unit in zip(facts.target_names, facts.target_units, strict=True)
@@ -49,12 +49,13 @@ FOLDER is this folder (a shipped model also goes by its name).
 
 ## Data
 
-{_DATA.get(facts.dataset, f"{facts.dataset} (`dataset.format: {cfg.dataset.format}`).")} {_subset(cfg)}
-{_statistics(facts)}
+{_DATA.get(facts.dataset, f"{facts.dataset} (`dataset.format: {cfg.dataset.format}`).")}
+{_subset(cfg)}{_statistics(facts)}
 
 ## Model and schedule
 
-{total:,} parameters ({parts}). {_schedule(cfg, facts)}
+{total:,} parameters ({parts}).
+{_schedule(cfg, facts)}
 `config.yaml` has every setting; `model.json` the versions of the libraries.
 
 ## Errors
@@ -63,11 +64,11 @@ FOLDER is this folder (a shipped model also goes by its name).
 
 ## Limits
 
-{_LIMITS.get(facts.dataset, _ANY_LIMITS)}"""
+{_LIMITS.get(facts.dataset, _ANY_LIMITS)}{notes.strip() + chr(10) if notes.strip() else ""}"""
 
 
 def _subset(cfg: CfgNode) -> str:
-    return f"About {cfg.dataset.subset:,} of its molecules were used." if cfg.dataset.subset else ""
+    return f"About {cfg.dataset.subset:,} of its molecules were used. " if cfg.dataset.subset else ""
 
 
 def _statistics(facts: ModelFacts) -> str:
@@ -84,7 +85,7 @@ def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:
         f"`{cfg.model.loss_fun}`, seed {cfg.seed}. Encodings: {', '.join(config.encodings(cfg)) or 'none'}."
     )
     if "epoch" in facts.metrics:
-        text += f" The weights are those of epoch {int(facts.metrics['epoch']) + 1}, chosen by validation."
+        text += f"\nThe weights are those of epoch {int(facts.metrics['epoch']) + 1}, chosen by validation."
     return text
 
 

@@ -153,6 +153,7 @@ def export(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         "run", metavar="RUN", help="a run folder such as results/quickstart/0, or a checkpoint"
     )
     parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help="the model folder to make")
+    parser.add_argument("--notes", metavar="FILE.md", help="limits to add to the card, in your own words")
     parser.add_argument("--overwrite", action="store_true", help="replace a model folder of that name")
     args = parser.parse_args(argv)
 
@@ -161,10 +162,11 @@ def export(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
 
         from graphgps_pearl.inference.folder import write_model
 
+        notes = _read_text(args.notes) if args.notes else ""
         model = _load(args.run, "cpu")
         folder = Path(args.output)
         model.facts = replace(model.facts, name=folder.name)
-        write_model(model, folder, overwrite=args.overwrite)
+        write_model(model, folder, overwrite=args.overwrite, notes=notes)
         size = sum(file.stat().st_size for file in folder.iterdir())
         print(f"{folder}: {size / 1e6:.1f} MB; read {folder / 'README.md'}, then")
         print(f"python -m graphgps_pearl predict {folder} molecules.smi")
@@ -205,6 +207,13 @@ def _from_zero(text: str) -> int:
     if not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 up")
     return int(text)
+
+
+def _read_text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from None
 
 
 def _load(path: str, device: str | None) -> Model:

@@ -41,8 +41,8 @@ def is_model_folder(path: Path) -> bool:
     return (path / "model.json").is_file()
 
 
-def write_model(model: Model, folder: Path, *, overwrite: bool = False) -> None:
-    """Write a model folder."""
+def write_model(model: Model, folder: Path, *, overwrite: bool = False, notes: str = "") -> None:
+    """Write a model folder; ``notes`` go to the limits in its card."""
     if folder.exists() and not (overwrite and is_model_folder(folder)):
         can = "give --overwrite to replace it" if is_model_folder(folder) else "choose another name"
         raise DataError(f"{folder}: exists already; {can}")
@@ -55,7 +55,7 @@ def write_model(model: Model, folder: Path, *, overwrite: bool = False) -> None:
         (temporary / "model.safetensors").chmod(0o644)  # it comes private to its owner
         (temporary / "config.yaml").write_text(config.dump(without_places(model.cfg)))
         (temporary / "model.json").write_text(json.dumps(description, indent=2, ensure_ascii=False) + "\n")
-        (temporary / "README.md").write_text(write_card(model.cfg, model.facts))
+        (temporary / "README.md").write_text(write_card(model.cfg, model.facts, notes))
         if folder.exists():
             shutil.rmtree(folder)
         temporary.replace(folder)

@@ -170,8 +170,11 @@ def test_export_does_not_replace_unless_asked(trained, model, tmp_path, capsys):
     run = str(trained("Atom+BPEARL"))
     assert cli.main(["export", run, "-o", str(model)]) == 2
     assert "give --overwrite" in one_error(capsys)
-    assert cli.main(["export", run, "-o", str(model), "--overwrite"]) == 0
+    notes = tmp_path / "notes.md"
+    notes.write_text("- Not for cats.\n")
+    assert cli.main(["export", run, "-o", str(model), "--overwrite", "--notes", str(notes)]) == 0
     assert "predict" in capsys.readouterr().out
+    assert (model / "README.md").read_text().endswith("- Not for cats.\n")
     assert sorted(file.name for file in model.iterdir()) == [
         "README.md",
         "config.yaml",
