@@ -14,7 +14,7 @@ SCRIPTS = sorted((REPOSITORY / "run").glob("*.sh"))
 def test_scripts_parse_and_name_configs_that_exist(script):
     subprocess.run(["bash", "-n", script], check=True)
     text = script.read_text()
-    for name in re.findall(r"configs/[\w.-]+\.yaml", text):
+    for name in re.findall(r"configs/[a-z][\w.-]+\.yaml", text):
         assert (REPOSITORY / name).is_file(), name
 
 
