@@ -93,7 +93,7 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
     if summary is not None and len(summary["seeds"]) > 1:
         print(f"{len(summary['seeds'])} runs of {summary['config']}, mean ± standard deviation\n")
         print(text_table(*aggregate_rows(summary)) + "\n")
-    print(f"results: {folder}\ncurves:  tensorboard --logdir {out_dir}")
+    print(f"results: {folder}\ncurves:  tensorboard --logdir {out_dir} --host localhost")
 
 
 def run_configs(cfg: CfgNode, repeat: int) -> list[tuple[int, CfgNode]]:

@@ -5,4 +5,4 @@ source "$(dirname "${BASH_SOURCE[0]}")/_environment.sh"
 
 "$PYTHON" main.py --cfg configs/quickstart.yaml "$@"
 echo
-echo "To look at the curves:  .venv/bin/tensorboard --logdir results   (then open http://localhost:6006)"
+echo "To look at the curves:  .venv/bin/tensorboard --logdir results --host localhost   (then open http://localhost:6006)"

@@ -128,5 +128,5 @@ def _place(file: Path, header: Sequence[str], column: str, key: str) -> int:
         return header.index(column)
     near = difflib.get_close_matches(column, header, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    shown = ", ".join(header[:12]) + (", ..." if len(header) > 12 else "")
+    shown = ", ".join(map(repr, header[:12])) + (", ..." if len(header) > 12 else "")
     raise DataError(f"{key}: {file} has no column {column!r}{hint}; its columns are {shown}")

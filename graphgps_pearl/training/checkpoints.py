@@ -82,7 +82,8 @@ def save_checkpoint(trainer: pl.Trainer, folder: RunFolder, *, best: bool = Fals
 
 
 def find_checkpoint(folder: RunFolder) -> Checkpoint | None:
-    """The newest checkpoint that loads; a damaged ``last.ckpt`` falls back to the one before.
+    """The newest checkpoint that loads; a damaged ``last.ckpt`` falls back to the one before, and is set aside
+    so that the next save does not put it in the good one's place.
 
     If there are checkpoints and none of them loads, somebody should look: the run is not begun again.
     """
@@ -90,6 +91,8 @@ def find_checkpoint(folder: RunFolder) -> Checkpoint | None:
     for path in there:
         found = _read(path)
         if found is not None:
+            if path != there[0]:
+                there[0].replace(there[0].with_suffix(".damaged"))
             return found
     if there:
         raise UserError(

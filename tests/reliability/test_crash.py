@@ -103,6 +103,8 @@ def test_a_damaged_checkpoint_falls_back_in_one_line(runs, caplog, damage):
     assert runs.train() == 0
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warned) == 1 and "last.ckpt cannot be read" in warned[0]
+    assert (runs.path() / "last.damaged").read_bytes() == damaged[damage]  # not in the good one's place
+    assert checkpoint(runs.path(), "previous.ckpt")["position"] == {"epoch": 2, "batches": 0}
     assert_same_run(runs.path(), runs.path("whole"))
 
 
