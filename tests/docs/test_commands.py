@@ -46,7 +46,8 @@ def desk(tmp_path, monkeypatch) -> Path:
     """A folder with what the documentation talks about: molecules, configs, a trained run."""
     (tmp_path / "molecules.smi").write_text(MOLECULES)
     (tmp_path / "molecules.csv").write_text("id,smiles\n1,CCO\n2,c1ccccc1\n")
-    (tmp_path / "configs").symlink_to(REPOSITORY / "configs")
+    for name in ("configs", "docs"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
     for name in ("results/quickstart/0", "results/wehi-logp-bpearl/0"):
         shutil.copytree(SHIPPED / "wehi-logp", tmp_path / name)
     monkeypatch.chdir(tmp_path)

@@ -47,13 +47,15 @@ def blocks(*languages: str) -> list[Block]:
 def commands(text: str, folder: Path) -> list[list[str]]:
     """What a shell script would run, word by word, loops and quotes resolved; nothing is run."""
     log = folder / "commands.log"
+    # Redirections are the shell's own and do happen: in a folder where they hurt nobody.
+    (folder / "shell" / "docs").mkdir(parents=True)
     # The shell does not look for what has a slash in its name; so it gets another sign.
     text = re.sub(r"\.venv/bin/", "", text)
     text = re.sub(r"(?<![\w.])\./\w[\w./-]*", lambda path: path[0].replace("/", _SLASH), text)
     done = subprocess.run(
         ["bash", "-c", _RECORD + text],
         env={**os.environ, "LOG": str(log)},
-        cwd=folder,
+        cwd=folder / "shell",
         capture_output=True,
         text=True,
         check=False,
