@@ -160,4 +160,5 @@ def show(out_dir: Path, names: Sequence[str], baseline: str | None, split: str |
     runs = find_runs(out_dir, names)
     comparison = compare_runs(runs, baseline, split)
     page = write_report(comparison, runs, out_dir)
-    print(f"\n{as_text(comparison)}\n\nreport: {page}\ncurves: tensorboard --logdir {out_dir} --host localhost")
+    print(f"\n{as_text(comparison)}\n\nreport: {page}")
+    print(f"curves: tensorboard --logdir {out_dir} --host localhost")

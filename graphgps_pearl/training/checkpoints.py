@@ -82,8 +82,9 @@ def save_checkpoint(trainer: pl.Trainer, folder: RunFolder, *, best: bool = Fals
 
 
 def find_checkpoint(folder: RunFolder) -> Checkpoint | None:
-    """The newest checkpoint that loads; a damaged ``last.ckpt`` falls back to the one before, and is set aside
-    so that the next save does not put it in the good one's place.
+    """The newest checkpoint that loads; a damaged ``last.ckpt`` falls back to the one before.
+
+    The damaged one is set aside, so that the next save does not put it in the good one's place.
 
     If there are checkpoints and none of them loads, somebody should look: the run is not begun again.
     """
