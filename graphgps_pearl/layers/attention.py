@@ -2,6 +2,8 @@ r"""Global attention inside each graph of a batch: exact (softmax) and linear (P
 
 Both take packed nodes [N, F] with their :class:`~graphgps_pearl.layers.layout.Layout` and give packed nodes
 back. The projections run on packed rows, so padding costs nothing there, and it changes no result anywhere.
+Softmax attention takes graphs of similar size together (:mod:`~graphgps_pearl.layers.grouping`), so that
+little is padded.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from torch import Tensor, nn
 from torch_geometric.nn.attention.performer import PerformerAttention, generalized_kernel
 
 from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.layers.grouping import Group
 from graphgps_pearl.layers.layout import Layout
+from graphgps_pearl.layers.weights import attend
 
 
 class MultiheadAttention(nn.Module):
@@ -55,32 +59,42 @@ class MultiheadAttention(nn.Module):
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias).view(
             -1, 3, self.heads, self.dim // self.heads
         )
-        query, key, value = layout.to_dense(qkv).permute(2, 0, 3, 1, 4)  # each [B, H, n, F/H]
-        heads = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=_masked(bias, layout, query.dtype),
-            dropout_p=self.dropout if self.training else 0.0,
-        )
-        return self.out_proj(layout.to_packed(heads.transpose(1, 2)).flatten(1))
+        grouping = layout.grouping
+        added = _added(bias, layout, qkv.dtype)
+        out = [self._attend(qkv, group, mask) for group, mask in zip(grouping.groups, added, strict=True)]
+        heads = torch.cat(out) if out else x.new_empty(0, self.dim)
+        return self.out_proj(heads.index_select(0, grouping.place))
+
+    def _attend(self, qkv: Tensor, group: Group, added: Tensor | None) -> Tensor:
+        """The heads [N_g, F] of the nodes of a group."""
+        dense = qkv.index_select(0, group.source).view(-1, group.size, *qkv.shape[1:])
+        query, key, value = dense.permute(2, 0, 3, 1, 4)  # each [B_g, H, n_g, F/H]
+        heads = attend(query, key, value, added, self.dropout if self.training else 0.0)
+        rows = heads.transpose(1, 2).reshape(-1, self.dim)
+        return rows if group.rows is None else rows.index_select(0, group.rows)
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""
         return f"{self.dim}, heads={self.heads}, dropout={self.dropout}"
 
 
-def _masked(bias: Tensor | None, layout: Layout, dtype: torch.dtype) -> Tensor | None:
-    """What is added to the logits (or, where there is no bias, which of them count)."""
-    mask = layout.key_mask
+def _added(bias: Tensor | None, layout: Layout, dtype: torch.dtype) -> list[Tensor | None]:
+    """What is added to the logits of each group, -inf at padding; made for the first layer that asks."""
+
+    def make() -> list[Tensor | None]:
+        return [_of_group(bias, group, layout.index, dtype) for group in layout.grouping.groups]
+
+    return layout.once(f"added in {dtype}", layout.index if bias is None else bias, make)
+
+
+def _of_group(bias: Tensor | None, group: Group, like: Tensor, dtype: torch.dtype) -> Tensor | None:
     if bias is None:
-        return mask
-    # A bias that all layers share is masked for the first of them only.
-    return layout.once(
-        f"bias in {dtype}",
-        bias,
-        lambda: (bias if mask is None else bias.masked_fill(~mask, -math.inf)).to(dtype),
-    )
+        if group.mask is None:
+            return None
+        zeros = torch.zeros(group.mask.shape, dtype=dtype, device=like.device)
+        return zeros.masked_fill(~group.mask, -math.inf)
+    own = bias[group.graphs, :, : group.size, : group.size]
+    return (own if group.mask is None else own.masked_fill(~group.mask, -math.inf)).to(dtype)
 
 
 class LinearAttention(PerformerAttention):

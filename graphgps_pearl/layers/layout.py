@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from graphgps_pearl.layers.grouping import Grouping, group_graphs
+
 T = TypeVar("T")
 
 
@@ -68,6 +70,11 @@ class Layout:
         """Dense [B, n, ...] to packed [N, ...]: padding is left behind."""
         rows = dense.flatten(0, 1)
         return rows if self.slot is None else rows.index_select(0, self.slot)
+
+    @property
+    def grouping(self) -> Grouping:
+        """The graphs in groups of similar size, made when first asked for."""
+        return self.once("grouping", self.index, lambda: group_graphs(self.sizes))
 
     def once(self, name: str, source: object, compute: Callable[[], T]) -> T:
         """``compute()``, kept under ``name`` for as long as it is asked for with the same ``source`` object.
