@@ -136,6 +136,10 @@ class Model:
                     outputs[table, where] = self._quantities(self.network(batch)[0]).cpu().numpy()
             if notify is not None:
                 notify(len(members))
+        for row in rows:
+            if not np.isfinite(outputs[:, row]).all():
+                errors[row] = "the model gives a number that is not finite"
+                outputs[:, row] = np.nan
         spread = outputs.std(axis=0, ddof=1) if tables > 1 else None
         return Predictions(list(smiles), self.facts.columns, outputs.mean(axis=0), spread, errors)
 

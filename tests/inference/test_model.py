@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from rdkit import Chem
 
 import graphgps_pearl
@@ -90,6 +91,16 @@ def test_a_bad_smiles_has_a_reason_and_disturbs_nobody(trained):
     assert len(model.predict([])) == 0
     with pytest.raises(UserError, match="list of SMILES"):
         model.predict("CCO")
+
+
+def test_a_number_that_is_not_finite_is_no_prediction(trained):
+    model = load(trained("Atom+BPEARL"), "cpu")
+    with torch.no_grad():
+        next(iter(model.network.parameters()))[6 - 1] = float("nan")  # carbon's row of the atomic numbers
+    result = model.predict(["CCO", "[Na+].[Cl-]"])
+    assert list(result.errors) == [0]
+    assert "not finite" in result.errors[0]
+    assert np.isfinite(result.values[1]).all()
 
 
 @pytest.mark.parametrize("text", ("C", "[Na+].[Cl-]", "*CC", "[2H]O[2H]", "C" * 300))
