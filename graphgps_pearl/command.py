@@ -10,7 +10,8 @@ from graphgps_pearl.errors import UserError
 
 
 def run_command(work: Callable[[], object]) -> int:
-    """Do the work; a user's mistake becomes one line on standard error and an exit code (2 by default)."""
+    """Do the work; a user's mistake becomes one line on standard error and an exit code (2 by default, 130
+    for Ctrl-C)."""
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("graphgps_pearl").setLevel(logging.INFO)
     try:
@@ -18,4 +19,7 @@ def run_command(work: Callable[[], object]) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return getattr(error, "code", 2)
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return 130
     return 0

@@ -12,6 +12,7 @@ epoch has gathered so far.
 from __future__ import annotations
 
 import copy
+import signal
 import time
 from typing import Any
 
@@ -38,6 +39,8 @@ class Checkpointer(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Listen to signals; keep Lightning's bookkeeping of a run that has not begun."""
         self._signals.install()
+        if trainer.received_sigterm:  # a moment ago, when Lightning was still listening
+            self._signals.received = signal.SIGTERM
         if self._loops is None:
             self._loops = {"fit_loop": copy.deepcopy(trainer.fit_loop.state_dict())}
 
