@@ -100,10 +100,12 @@ class SharedGraphBatchNorm(GraphBatchNorm):
 class SharedRowNorm(pearl_norm.BatchNorm):
     """PEARL's batch normalisation of rows with multiplicities, in training over all processes."""
 
-    def forward(self, x: Tensor, rows: Rows | None = None) -> Tensor:
-        """Normalise ``x`` [R, F]."""
-        if not self.training:
-            return super().forward(x, rows)
+    def forward(self, x: Tensor, rows: Rows | None = None, relu: bool = False) -> Tensor:
+        """Normalise ``x`` [R, F], and apply ReLU if asked to."""
+        y = self._shared(x, rows) if self.training else super().forward(x, rows)
+        return F.relu(y) if relu else y
+
+    def _shared(self, x: Tensor, rows: Rows | None) -> Tensor:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         centred, mean, var, count = shared_statistics(wide, None if rows is None else rows.weight)
         self._track(mean.unsqueeze(0), var.unsqueeze(0), count.view(1, 1))

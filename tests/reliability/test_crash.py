@@ -24,7 +24,7 @@ def position(runs: SmallRuns) -> tuple[int, int]:
 
 def test_killed_in_every_stage_of_a_save(runs, tmp_path):
     """Killed at the 1st, 2nd, 3rd, ... file operation of one start after another, until one gets through."""
-    survive_kills_in_saves(runs, tmp_path / "output", 3, range(1, 200, 9))
+    survive_kills_in_saves(runs, tmp_path / "output", 3, range(1, 200, 13))
 
 
 @pytest.mark.slow
@@ -48,14 +48,14 @@ def survive_kills_in_saves(runs: SmallRuns, output: Path, epochs: int, operation
             break
         assert code == -9, output.read_text()
         kills += 1
-    assert code == 0 and kills > 3
+    assert code == 0 and kills >= 3
     assert_same_run(runs.path(), runs.path("whole"))
     assert not [p.name for p in runs.path().glob(".*")], "temporary files are left"
     return kills
 
 
 def test_killed_at_random_moments(runs, tmp_path):
-    survive_random_kills(runs, tmp_path / "output", 4)
+    survive_random_kills(runs, tmp_path / "output", 3)
 
 
 @pytest.mark.slow
@@ -85,8 +85,8 @@ def survive_random_kills(runs: SmallRuns, output: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped", "foreign"])
-def test_a_damaged_checkpoint_falls_back_in_one_line(runs, caplog, damage):
-    assert runs.train(tag="whole") == runs.train() == 0
+def test_a_damaged_checkpoint_falls_back_in_one_line(runs, finished, caplog, damage):
+    shutil.copytree(finished, runs.path())
     last = runs.path() / "last.ckpt"
     (runs.path() / "result.json").unlink()
     content = bytearray(last.read_bytes())
@@ -105,11 +105,11 @@ def test_a_damaged_checkpoint_falls_back_in_one_line(runs, caplog, damage):
     assert len(warned) == 1 and "last.ckpt cannot be read" in warned[0]
     assert (runs.path() / "last.damaged").read_bytes() == damaged[damage]  # not in the good one's place
     assert checkpoint(runs.path(), "previous.ckpt")["position"] == {"epoch": 2, "batches": 0}
-    assert_same_run(runs.path(), runs.path("whole"))
+    assert_same_run(runs.path(), finished)
 
 
-def test_when_no_checkpoint_can_be_read_nothing_is_begun_again(runs, capsys):
-    assert runs.train() == 0
+def test_when_no_checkpoint_can_be_read_nothing_is_begun_again(runs, finished, capsys):
+    shutil.copytree(finished, runs.path())
     (runs.path() / "result.json").unlink()
     for name in ("last.ckpt", "previous.ckpt"):
         (runs.path() / name).write_bytes(b"rubbish")
@@ -123,9 +123,8 @@ def limit_file_size(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def test_a_file_that_grows_too_large_stops_the_run_and_leaves_earlier_files_whole(runs, tmp_path):
-    assert runs.train("optim.max_epoch", "3", tag="whole") == 0
-    size = (runs.path("whole") / "best.ckpt").stat().st_size
+def test_a_file_that_grows_too_large_stops_the_run_and_leaves_earlier_files_whole(runs, finished, tmp_path):
+    size = (finished / "best.ckpt").stat().st_size
     output = tmp_path / "output"
     child = children.start(runs.arguments(), output, children.kill_at_operation, 20)  # an epoch or two
     child.join(120)
@@ -138,7 +137,7 @@ def test_a_file_that_grows_too_large_stops_the_run_and_leaves_earlier_files_whol
     assert line.startswith("error: ") and "file too large" in line and "the same command continues" in line
     assert position(runs) == was
     assert runs.train() == 0
-    assert_same_run(runs.path(), runs.path("whole"))
+    assert_same_run(runs.path(), finished)
 
 
 def test_a_full_disk_stops_the_run_and_leaves_earlier_files_whole(tmp_path, dataset_dir, capsys):
@@ -150,7 +149,7 @@ def test_a_full_disk_stops_the_run_and_leaves_earlier_files_whole(tmp_path, data
         pytest.skip("mounting a small disk needs root")
     try:
         stages = set()
-        for left in (4, 60, 160, 220):  # kB: the disk is full sooner or later
+        for left in (4, 60, 220):  # kB: the disk is full sooner or later
             filling = disk / "filling"
             filling.write_bytes(bytes(1024 * (590 - left)))
             code = runs.train("optim.max_epoch", "2")
@@ -177,9 +176,9 @@ def test_two_processes_do_not_train_one_run(runs, tmp_path):
     assert not (runs.path() / "config.yaml").exists()
 
 
-def test_an_unreadable_record_of_the_config_is_not_overwritten(runs, capsys):
-    assert runs.train("optim.max_epoch", "1") == 0
+def test_an_unreadable_record_of_the_config_is_not_overwritten(runs, finished, capsys):
+    shutil.copytree(finished, runs.path())
     (runs.path() / "config.yaml").write_text("{[")
-    assert runs.train("optim.max_epoch", "1") == 2
+    assert runs.train() == 2
     assert "config.yaml cannot be read" in capsys.readouterr().err
-    assert checkpoint(runs.path())["position"] == {"epoch": 1, "batches": 0}
+    assert checkpoint(runs.path())["position"] == {"epoch": 3, "batches": 0}

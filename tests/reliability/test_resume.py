@@ -89,22 +89,20 @@ def test_accumulated_gradients_are_never_cut_in_two(runs, signal_at):
 
 
 @pytest.mark.parametrize("step", [1, 2])
-def test_stopped_in_an_evaluation(runs, signal_at, step):
-    runs.train(tag="whole")
+def test_stopped_in_an_evaluation(runs, finished, signal_at, step):
     with signal_at(step, method="validation_step"):
         assert runs.train() == 143
     assert checkpoint(runs.path())["position"] == {"epoch": 0, "batches": 4}
     assert runs.train() == 0
-    assert_same_run(runs.path(), runs.path("whole"))
+    assert_same_run(runs.path(), finished)
 
 
-def test_stopped_at_an_epochs_end(runs, signal_at):
-    runs.train(tag="whole")
+def test_stopped_at_an_epochs_end(runs, finished, signal_at):
     with signal_at(1, method="epoch_values"):
         assert runs.train() == 143
     assert checkpoint(runs.path())["position"] == {"epoch": 1, "batches": 0}
     assert runs.train() == 0
-    assert_same_run(runs.path(), runs.path("whole"))
+    assert_same_run(runs.path(), finished)
 
 
 def test_sigterm_and_ctrl_c_save_close_tensorboard_and_say_how_to_go_on(runs, signal_at, capsys):

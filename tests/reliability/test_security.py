@@ -3,6 +3,7 @@
 import ast
 import os
 import pickle
+import shutil
 import socket
 from pathlib import Path
 
@@ -38,15 +39,15 @@ def poison(file: Path, trace: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pickle", "archive", "beside"])
-def test_a_malicious_checkpoint_is_refused_and_does_not_run(runs, tmp_path, caplog, kind):
-    assert runs.train(tag="whole") == runs.train() == 0
+def test_a_malicious_checkpoint_is_refused_and_does_not_run(runs, finished, tmp_path, caplog, kind):
+    shutil.copytree(finished, runs.path())
     (runs.path() / "result.json").unlink()
     trace = tmp_path / "trace"
     poison(runs.path() / "last.ckpt", trace, kind)
     assert runs.train() == 0  # from the one before
     assert "last.ckpt cannot be read" in caplog.text
     assert not trace.exists()
-    assert_same_run(runs.path(), runs.path("whole"))
+    assert_same_run(runs.path(), finished)
 
     (runs.path() / "result.json").unlink()
     for name in ("last.ckpt", "previous.ckpt"):
@@ -65,13 +66,13 @@ def test_the_payload_would_run_if_it_were_let_in(tmp_path):
 
 def test_a_malicious_cache_is_made_again_and_does_not_run(runs, tmp_path, caplog):
     own = type(runs)(runs.folder, tmp_path / "datasets")
-    assert own.train(tag="whole") == 0
+    assert own.train("optim.max_epoch", "1", tag="whole") == 0
     trace = tmp_path / "trace"
     caches = [p for p in own.dataset_dir.rglob("*") if p.is_file() and p.suffix == ".pt"]
     assert caches
     for cache in caches:
         poison(cache, trace, "pickle")
-    assert own.train() == 0
+    assert own.train("optim.max_epoch", "1") == 0
     assert "preparing again" in caplog.text
     assert not trace.exists()
     assert_same_run(own.path(), own.path("whole"))
