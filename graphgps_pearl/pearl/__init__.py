@@ -8,6 +8,8 @@ edges and no features, and a statistic over the samples is the encoding:
 :class:`RPEARL` draws random signals and takes the mean, :class:`BPEARL` takes the standard basis and sums.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from graphgps_pearl.pearl.bpearl import BPEARL
 from graphgps_pearl.pearl.gso import GSOS, graph_shift_operator
 from graphgps_pearl.pearl.names import ACTIVATIONS
@@ -18,7 +20,9 @@ from graphgps_pearl.pearl.rows import taps
 from graphgps_pearl.pearl.rpearl import RPEARL
 from graphgps_pearl.pearl.sampling import LAWS, draw_samples
 from graphgps_pearl.pearl.sparse import SparseMatrix
-from graphgps_pearl.pearl.stored import BPEARLPlan, stored_plan
+
+if TYPE_CHECKING:
+    from graphgps_pearl.pearl.stored import BPEARLPlan, stored_plan
 
 __all__ = [
     "ACTIVATIONS",
@@ -39,3 +43,12 @@ __all__ = [
     "stored_plan",
     "taps",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What works on PyG's graphs is imported when asked for: the encodings themselves need torch alone."""
+    if name in ("BPEARLPlan", "stored_plan"):
+        from graphgps_pearl.pearl import stored
+
+        return getattr(stored, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

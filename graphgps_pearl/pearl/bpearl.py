@@ -10,11 +10,10 @@ from graphgps_pearl.pearl.base import PEARL, readout_has_bias
 from graphgps_pearl.pearl.graphs import Graphs, check_graphs
 from graphgps_pearl.pearl.norm import GraphNorm
 from graphgps_pearl.pearl.phi import Phi, build_phi
-from graphgps_pearl.pearl.plan import Plan, build_plan, merge_plan
+from graphgps_pearl.pearl.plan import Plan, build_plan, check_plan, merge_plan
 from graphgps_pearl.pearl.pooling import pair_moments
 from graphgps_pearl.pearl.quotient import QuotientRows
 from graphgps_pearl.pearl.rows import NodeOperators, PairRows
-from graphgps_pearl.pearl.stored import check_plan
 
 
 class BPEARL(PEARL):

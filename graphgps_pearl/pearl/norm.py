@@ -25,7 +25,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphgps_pearl.pearl.names import check_name
+from graphgps_pearl.pearl.fused import BatchNormReLU
+from graphgps_pearl.pearl.names import ACTIVATIONS, check_name
 
 if TYPE_CHECKING:
     from graphgps_pearl.pearl.rows import Rows
@@ -64,20 +65,21 @@ class BatchNorm(nn.Module):
         self.running_mean.zero_()
         self.running_var.fill_(1)
 
-    def forward(self, x: Tensor, rows: Rows | None = None) -> Tensor:
-        """Normalise ``x``; ``rows`` knows the multiplicities, none means that every row counts once."""
+    def forward(self, x: Tensor, rows: Rows | None = None, relu: bool = False) -> Tensor:
+        """Normalise ``x``; ``rows`` knows the multiplicities, none means that every row counts once.
+
+        ``relu`` applies ReLU to the result, which together costs less than one after the other.
+        """
         if not self.training:
-            return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-        group, num_groups = self._groups(rows)
-        multiplicity = None if rows is None else rows.weight
-        y, mean, var, count = _Normalise.apply(
-            x, self.weight, self.bias, multiplicity, group, num_groups, self.eps
-        )
+            y = F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+            return F.relu(y) if relu else y
+        y, mean, var, count = self._normalise(x, rows, relu)
         self._track(mean, var, count)
         return y
 
-    def _groups(self, rows: Rows | None) -> tuple[Tensor | None, int]:
-        return None, 1
+    def _normalise(self, x: Tensor, rows: Rows | None, relu: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        multiplicity = None if rows is None else rows.weight
+        return BatchNormReLU.apply(x, self.weight, self.bias, multiplicity, self.eps, relu)
 
     @torch.no_grad()
     def _track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
@@ -105,10 +107,13 @@ class GraphNorm(BatchNorm):
     graph, in evaluation it uses the running statistics, which take one step for each graph.
     """
 
-    def _groups(self, rows: Rows | None) -> tuple[Tensor | None, int]:
+    def _normalise(self, x: Tensor, rows: Rows | None, relu: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         if rows is None:
             raise ValueError("norm 'graph' has to know the graph of every row")
-        return rows.graph, rows.num_graphs
+        y, *statistics = _Normalise.apply(
+            x, self.weight, self.bias, rows.weight, rows.graph, rows.num_graphs, self.eps
+        )
+        return F.relu(y) if relu else y, *statistics
 
 
 class LayerNorm(nn.LayerNorm):
@@ -148,13 +153,20 @@ def make_norm(name: str, dim: int) -> RowNorm:
     return LayerNorm(dim) if name == "layer" else NoNorm()
 
 
+def norm_and_activation(norm: nn.Module, act: str, x: Tensor, rows: Rows) -> Tensor:
+    """The activation of the normalised rows."""
+    if act == "relu" and isinstance(norm, BatchNorm):
+        return norm(x, rows, relu=True)
+    return ACTIVATIONS[act](norm(x, rows))
+
+
 def has_own_bias(name: str) -> bool:
     """Whether the norm takes away whatever constant the linear map before it adds."""
     return name in ("batch", "graph")
 
 
 class _Normalise(torch.autograd.Function):
-    """Weighted, grouped batch normalisation; only ``x`` itself is kept for the backward pass."""
+    """Weighted batch normalisation of each group of rows; only ``x`` itself is kept for the backward pass."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, multiplicity, group, num_groups, eps):  # type: ignore[no-untyped-def]

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from graphgps_pearl.pearl.names import ACTIVATIONS, check_name
-from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm
+from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm, norm_and_activation
 from graphgps_pearl.pearl.rows import Rows
 
 SKIPS = ("none", "residual", "sum")
@@ -79,7 +79,7 @@ class TapLayer(Layer):
         x = x_taps @ self.weight.flatten(0, 1)
         if self.bias is not None:
             x = x + self.bias
-        return ACTIVATIONS[self.act](self.norm(x, rows))
+        return norm_and_activation(self.norm, self.act, x, rows)
 
     def __repr__(self) -> str:
         sizes = f"{self.in_dim}, {self.out_dim}, num_taps={self.num_taps}"
@@ -126,7 +126,7 @@ class GINLayer(Layer):
         """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`."""
         x = (1 + self.eps) * rows.keep(x) + rows.neighbours(x)
         for linear, norm in zip(self.linears, self.norms, strict=True):
-            x = ACTIVATIONS[self.act](norm(linear(x), rows))
+            x = norm_and_activation(norm, self.act, linear(x), rows)
         return x
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from graphgps_pearl.pearl.colours import Block, Level, number, refine
+from graphgps_pearl.pearl.counter import mix
 from graphgps_pearl.pearl.graphs import Graphs
 
 MAX_PAIRS = 2**28  # n^2 summed over the graphs: the tables of a plan take five bytes for each
@@ -272,3 +273,28 @@ def _without_unused(plan: Plan, colour: Tensor, weight: Tensor, count: int) -> P
         levels=tuple(reversed(levels)),
         pool_row=pool_row,
     )
+
+
+def fingerprint(graphs: Graphs) -> Tensor:
+    """A number of each graph that changes with its edges and the names of its nodes, :obj:`[B]`."""
+    u, v = graphs.position[graphs.edge_index]
+    total = mix(graphs.sizes + 1)
+    return total.index_add_(0, graphs.graph[graphs.edge_index[0]], mix(mix(u + 1) + v))
+
+
+def check_plan(plan: Plan, graphs: Graphs, num_taps: int, num_layers: int, gso: str) -> None:
+    """Raise a :class:`ValueError` unless the plan is for these graphs and this encoding."""
+    if (plan.num_taps, plan.num_layers) != (num_taps, num_layers):
+        raise ValueError(
+            f"the graphs' plan is for num_taps={plan.num_taps}, num_layers={plan.num_layers}, the encoding "
+            f"has num_taps={num_taps}, num_layers={num_layers}: apply BPEARLPlan with its settings"
+        )
+    if needs_degrees(num_taps, gso) and not plan.degrees:
+        raise ValueError(f"the graphs' plan is for another operator than gso={gso!r}: apply BPEARLPlan again")
+    fits = plan.pool_size.numel() == graphs.num_nodes
+    if fits and plan.edges is not None:
+        fits = torch.equal(plan.edges, fingerprint(graphs)[graphs.sizes > 0])
+    if not fits:
+        raise ValueError(
+            "the graphs' plan is for other edges: apply BPEARLPlan after everything that changes edges"
+        )
