@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from graphgps_pearl import upstream
+from graphgps_pearl import registry, upstream
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -198,7 +198,12 @@ def test_requested_encoders_come_from_file_and_command_line(checkout: Path) -> N
     assert upstream.requested_encoders(["--cfg", "missing.yaml"]) == []
 
 
-def test_a_package_that_upstream_needs_is_named(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_package_that_upstream_needs_is_named(
+    checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Other tests of this process may have called register(), after which importing graphgps is refused.
+    finders = [finder for finder in sys.meta_path if not isinstance(finder, registry._UpstreamTooLate)]
+    monkeypatch.setattr(sys, "meta_path", finders)
     (checkout / "graphgps" / "__init__.py").write_text("import performer_pytorch_of_the_past")
     path, argv = list(sys.path), list(sys.argv)
     try:

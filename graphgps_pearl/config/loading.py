@@ -151,7 +151,8 @@ def _pairs(overrides: Iterable[object]) -> Iterator[Setting]:
 
 def _not_a_key(key: str, raw: object, where: str) -> ConfigError:
     if key in SECTIONS:
-        keys = ", ".join(name for name in SCHEMA if name.startswith(f"{key}."))
+        inside = [k for k, entry in SCHEMA.items() if k.startswith(f"{key}.") and entry.used]
+        keys = ", ".join(inside or ["nothing that is used here"])
         return ConfigError(f"{where}: {key} = {_shown(raw)}: is a group, not a key; it has {keys}")
     return ConfigError(f"{where}: {_clip(key)} = {_shown(raw)}: unknown key; {nearest(key)}")
 

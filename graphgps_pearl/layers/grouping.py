@@ -72,7 +72,7 @@ def group_graphs(sizes: Tensor, cost: int = GROUP_COST) -> Grouping:
 def cuts(sizes: Sequence[int], cost: int) -> list[tuple[int, int]]:
     """Where to cut ascending sizes so that Σ (graphs x largest²) + cost x groups is least.
 
-    >>> cuts([2, 2, 3, 50, 51], cost=100)
+    >>> cuts([2, 2, 3, 50, 51], cost=200)
     [(0, 3), (3, 5)]
     >>> cuts([2, 2, 3, 50, 51], cost=100_000)
     [(0, 5)]

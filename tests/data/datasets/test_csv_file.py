@@ -109,7 +109,7 @@ def test_gzip_bom_quotes_and_attentivefp(make_cfg, tmp_path: Path) -> None:
         (
             "smiles,y",
             {"target_columns": ["z"]},
-            r"dataset\.target_columns: .* no column 'z'; its .* y",
+            r"dataset\.target_columns: .* no column 'z'; its .* 'y'",
         ),
         ("smiles,y", {"split_mode": "standard"}, r"dataset\.split_column: is empty"),
         (
