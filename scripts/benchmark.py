@@ -20,7 +20,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -112,11 +114,11 @@ def load_graphs(kind: str, count: int, folder: str | None) -> list[Data]:
 # ---------------------------------------------------------------------------------------------- suites
 
 
-AUTHORS = {  # layer sizes of the paper's code
+AUTHORS: dict[str, dict[str, Any]] = {  # layer sizes of the paper's code
     "zinc": {"dim_pe": 37, "hidden_dim": 40, "num_layers": 8, "mlp_layers": 3, "mlp_hidden": 105},
     "peptides": {"dim_pe": 37, "hidden_dim": 37, "num_layers": 9, "mlp_layers": 2, "mlp_hidden": 120},
 }
-TOY = {"dim_pe": 4, "hidden_dim": 4, "num_layers": 2, "mlp_layers": 2, "mlp_hidden": 4}
+TOY: dict[str, Any] = {"dim_pe": 4, "hidden_dim": 4, "num_layers": 2, "mlp_layers": 2, "mlp_hidden": 4}
 
 
 def pe_suite(args: argparse.Namespace) -> Iterator[Case]:
@@ -130,12 +132,12 @@ def pe_suite(args: argparse.Namespace) -> Iterator[Case]:
             yield Case(
                 "pe",
                 f"{encoding}, {kind}, batch {len(graphs)}, K = {num_taps}",
-                lambda b=batch, m=samples, s=sizes: _fast(b, m, s),
-                lambda g=graphs, b=batch, m=samples, s=sizes: _padded(g, b, m, s),
+                partial(_fast, batch, samples, sizes),
+                partial(_padded, graphs, batch, samples, sizes),
             )
 
 
-def _fast(batch: Batch, num_samples: int | None, sizes: dict[str, int]) -> Step:
+def _fast(batch: Batch, num_samples: int | None, sizes: dict[str, Any]) -> Step:
     pe: BPEARL | RPEARL
     if num_samples is None:
         pe = BPEARL(**sizes, skip="none")
@@ -144,7 +146,7 @@ def _fast(batch: Batch, num_samples: int | None, sizes: dict[str, int]) -> Step:
     return lambda: pe(batch.edge_index, batch.batch).sum().backward()
 
 
-def _padded(graphs: list[Data], batch: Batch, num_samples: int | None, sizes: dict[str, int]) -> Step:
+def _padded(graphs: list[Data], batch: Batch, num_samples: int | None, sizes: dict[str, Any]) -> Step:
     laplacians = [sym_laplacian(graph.edge_index, int(graph.num_nodes or 0)) for graph in graphs]
     pe = PaddedPEARL(**sizes, num_samples=num_samples)
     return lambda: pe(batch.edge_index, laplacians).sum().backward()
@@ -159,8 +161,8 @@ def gps_suite(args: argparse.Namespace) -> Iterator[Case]:
             yield Case(
                 "gps",
                 f"step of {name}, batch {len(graphs)}, against dense GPS without encoding",
-                lambda b=batch, n=name: _network(b, n, args.toy, dense=False),
-                lambda b=batch, k=kind: _network(b, f"{k}-none", args.toy, dense=True),
+                partial(_network, batch, name, args.toy, dense=False),
+                partial(_network, batch, f"{kind}-none", args.toy, dense=True),
             )
 
 
@@ -201,8 +203,8 @@ def plan_suite(args: argparse.Namespace) -> Iterator[Case]:
         yield Case(
             "plan",
             f"B-PEARL with stored plans, {kind}, batch {len(graphs)}, against plans found in the batch",
-            lambda p=pe, b=with_plan: _encode(p, b),
-            lambda p=pe, b=batch: _encode(p, b),
+            partial(_encode, pe, with_plan),
+            partial(_encode, pe, batch),
             memory=False,
         )
 
@@ -217,8 +219,8 @@ def scale_suite(args: argparse.Namespace) -> Iterator[Case]:
         yield Case(
             "scale",
             f"R-PEARL, random graph of {nodes:,} nodes, against Lanczos (8 eigenvectors)",
-            lambda n=nodes: _large(n),
-            lambda n=nodes: _lanczos(n),
+            partial(_large, nodes),
+            partial(_lanczos, nodes),
         )
 
 
@@ -263,8 +265,9 @@ def compare(case: Case, repeats: int, threads: int) -> Result:
             if turn:  # the first is the warm-up
                 taken.append(clock() - began)
     ratios = [b / a for a, b in zip(*seconds, strict=True)]
-    medians = [statistics.median(taken) for taken in seconds]
-    return Result(case.suite, case.name, *medians, statistics.median(ratios), (min(ratios), max(ratios)))
+    ours, baseline = (statistics.median(taken) for taken in seconds)
+    spread = min(ratios), max(ratios)
+    return Result(case.suite, case.name, ours, baseline, statistics.median(ratios), spread)
 
 
 def peak_memory(args: argparse.Namespace, case: Case, side: str) -> float:
@@ -281,10 +284,17 @@ def peak_memory(args: argparse.Namespace, case: Case, side: str) -> float:
 def run_side(case: Case, side: str) -> float:
     """Run one side once and say by how much the process grew, in MB."""
     step = case.ours() if side == "ours" else case.baseline()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _high_water()
     step()
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit
+    return _high_water() - before
+
+
+def _high_water() -> float:
+    """The most memory this process ever had, in MB. (On Linux, getrusage begins with that of the parent.)"""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def show(result: Result) -> str:
