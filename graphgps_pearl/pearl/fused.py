@@ -45,12 +45,14 @@ class BatchNormReLU(torch.autograd.Function):
         x, weight, mean, invstd, w, count, shift = ctx.saved_tensors
         dtype = shift.dtype
         centre, scale = mean.to(dtype), (weight.double() * invstd).to(dtype)
-        grad = grad.to(dtype, copy=True)  # that of the norm's output, once ReLU is undone in place
+        given, grad = grad.to(dtype), torch.empty_like(grad, dtype=dtype)
         sum_g, sum_gx = torch.zeros_like(mean), torch.zeros_like(mean)
         for block in _blocks(x):
             g, x_b = grad[block], x[block].to(dtype)
             if ctx.relu:
-                g.mul_(torch.addcmul(shift, x_b, scale) > 0)
+                torch.mul(given[block], torch.addcmul(shift, x_b, scale) > 0, out=g)
+            else:
+                g.copy_(given[block])
             sum_g += g.sum(0)
             sum_gx += (g * (x_b - centre)).sum(0)
         sum_gx *= invstd
@@ -105,8 +107,9 @@ def _reference(x: Tensor, w: Tensor | None, dtype: torch.dtype) -> Tensor:
 
 def _affine(x: Tensor, scale: Tensor, shift: Tensor, relu: bool) -> Tensor:
     """``scale * x + shift``, then ReLU if wanted; half precision by way of float32."""
-    y = torch.empty_like(x)
+    y = torch.empty_like(x, dtype=scale.dtype)
     for block in _blocks(x):
-        z = torch.addcmul(shift, x[block].to(scale.dtype), scale)
-        y[block] = z.clamp_(min=0) if relu else z
-    return y
+        z = torch.addcmul(shift, x[block].to(scale.dtype), scale, out=y[block])
+        if relu:
+            z.clamp_(min=0)
+    return y.to(x.dtype)
