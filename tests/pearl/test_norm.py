@@ -114,11 +114,12 @@ class PyTorchNorm(nn.BatchNorm1d):
 
 
 def test_accuracy_in_float32() -> None:
-    """Gradients in float32 are within half a per cent of a float64 run; with PyTorch's norm they are not."""
+    """In float32 gradients are within 0.02% of a float64 run; with PyTorch's norm on all pairs they are not."""
     data = batch_of(*[(molecule_like(n), n) for n in (60, 80, 100)])
     torch.manual_seed(0)
     single = BPEARL(dim_pe=4, hidden_dim=16, num_layers=6)
     double, plain = copy.deepcopy(single).double(), copy.deepcopy(single)
+    plain.quotient = False  # PyTorch's norm knows no multiplicities
     for module in list(plain.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, BatchNorm):
@@ -130,7 +131,7 @@ def test_accuracy_in_float32() -> None:
         outputs.append(output.detach())
         gradients.append(torch.cat([p.grad.flatten().double() for p in module.parameters()]))
     assert relative(outputs[0], outputs[2]) < 1e-4
-    assert relative(gradients[0], gradients[2]) < 5e-3
+    assert relative(gradients[0], gradients[2]) < 2e-4
     assert relative(gradients[1], gradients[2]) > 10 * relative(gradients[0], gradients[2])
 
 
