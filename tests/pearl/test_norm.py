@@ -114,7 +114,7 @@ class PyTorchNorm(nn.BatchNorm1d):
 
 
 def test_accuracy_in_float32() -> None:
-    """In float32 gradients are within 0.02% of a float64 run; with PyTorch's norm on all pairs they are not."""
+    """In float32 gradients are within 0.02% of a float64 run; with PyTorch's norm they are not."""
     data = batch_of(*[(molecule_like(n), n) for n in (60, 80, 100)])
     torch.manual_seed(0)
     single = BPEARL(dim_pe=4, hidden_dim=16, num_layers=6)
