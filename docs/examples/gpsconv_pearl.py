@@ -60,7 +60,7 @@ def accuracy(pe: nn.Module | None, steps: int) -> float:
     return float((model.eval()(batch).argmax(dim=1) == label).float().mean())
 
 
-def main(steps: int = 60) -> dict[str, float]:
+def main(steps: int = 200) -> dict[str, float]:
     """Without an encoding, and with B-PEARL (RPEARL(dim_pe=16, num_samples=...) goes in the same place)."""
     torch.manual_seed(0)
     pe = BPEARL(dim_pe=16, hidden_dim=16, num_layers=4, scale=True)
