@@ -7,11 +7,13 @@ unfinished runs and leaves finished ones alone.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from graphgps_pearl import config
@@ -77,14 +79,18 @@ def _is_dataset(base: Path, prefix: str) -> bool:
     return base.stem.startswith(f"{prefix}-") and base.with_name(f"{prefix}-none.yaml").is_file()
 
 
-def do(job: Job) -> str:
-    """Run a job; returns a line that says how it ended."""
+def do(job: Job, alone: bool = True) -> str:
+    """Run a job; returns a line that says how it ended. Runs beside each other have one thread each."""
+    environment = dict(os.environ) if alone else {"OMP_NUM_THREADS": "1", **os.environ}
     job.folder.parent.mkdir(parents=True, exist_ok=True)
     failure = job.folder / FAILURE
     failure.unlink(missing_ok=True)
     log = job.folder.with_name(LOG.format(job.folder.name))
     with log.open("w") as file:
-        code = subprocess.run(job.command(), stdout=file, stderr=subprocess.STDOUT, check=False).returncode
+        done = subprocess.run(
+            job.command(), stdout=file, stderr=subprocess.STDOUT, env=environment, check=False
+        )
+    code = done.returncode
     name = f"{job.folder.parent.name}, seed {job.seed}"
     if code == 0:
         return f"{name}: done"
@@ -120,7 +126,7 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     def work() -> None:
         jobs = _jobs(args)
         with ThreadPoolExecutor(max(1, args.jobs)) as pool:
-            for i, said in enumerate(pool.map(do, jobs), start=1):
+            for i, said in enumerate(pool.map(partial(do, alone=args.jobs < 2), jobs), start=1):
                 print(f"[{i}/{len(jobs)}] {said}", flush=True)
         names = list(dict.fromkeys(job.folder.parent.name for job in jobs))
         show(jobs[0].folder.parent.parent, names, args.baseline, args.split)
