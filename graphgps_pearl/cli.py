@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -70,14 +69,15 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
     from graphgps_pearl.report.aggregate import aggregate_rows, describe_run, write_aggregate
     from graphgps_pearl.report.pictures import annotate
     from graphgps_pearl.report.table import text_table
+    from graphgps_pearl.training.processes import rank
     from graphgps_pearl.training.run import run
-    from graphgps_pearl.training.run_folder import RunFolder
+    from graphgps_pearl.training.run_folder import RunFolder, config_folder
 
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)  # after its import, which sets it
     register()
     out_dir = Path(cfg.out_dir)
-    folder = out_dir / (cfg_file.stem + (f"-{cfg.name_tag}" if cfg.name_tag else ""))
-    first = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started; it alone reports
+    folder = config_folder(out_dir, cfg_file, cfg.name_tag)
+    first = rank() == 0  # of the processes that torchrun started; it alone reports
     for run_id, run_cfg in run_configs(cfg, repeat):
         run_folder = RunFolder(folder / str(run_id))
         reported = run_folder.result.exists() and not overwrite
@@ -99,23 +99,14 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
 def run_configs(cfg: CfgNode, repeat: int) -> list[tuple[int, CfgNode]]:
     """(folder name, config) of every run: one per seed, or one per split of ``run_multiple_splits``."""
     if not cfg.run_multiple_splits:
-        return [(cfg.seed + i, _changed(cfg, seed=cfg.seed + i)) for i in range(repeat)]
+        return [(cfg.seed + i, config.override(cfg, ["seed", cfg.seed + i])) for i in range(repeat)]
     if repeat > 1:
         raise config.ConfigError(
             "--repeat goes with one split; run_multiple_splits already names several runs"
         )
-    return [(index, _changed(cfg, split_index=index)) for index in cfg.run_multiple_splits]
-
-
-def _changed(cfg: CfgNode, seed: int | None = None, split_index: int | None = None) -> CfgNode:
-    changed = cfg.clone()
-    changed.defrost()
-    if seed is not None:
-        changed.seed = seed
-    if split_index is not None:
-        changed.dataset.split_index = split_index
-    changed.freeze()
-    return changed
+    return [
+        (index, config.override(cfg, ["dataset.split_index", index])) for index in cfg.run_multiple_splits
+    ]
 
 
 #: What ``python -m graphgps_pearl`` can do: where the command lives, and a line of help.

@@ -19,6 +19,7 @@ from pathlib import Path
 from graphgps_pearl import config
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
+from graphgps_pearl.training.run_folder import config_folder
 
 #: Beside the run folders, so that ``--overwrite`` of a run does not take its log.
 LOG = "{}.log"
@@ -46,8 +47,9 @@ def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
     jobs = []
     for i in range(seeds):
         for file, cfg in configs.items():
-            name = file.stem + (f"-{cfg.name_tag}" if cfg.name_tag else "")
-            jobs.append(Job(file, cfg.seed + i, tuple(words), Path(cfg.out_dir) / name / str(cfg.seed + i)))
+            seed = cfg.seed + i
+            folder = config_folder(Path(cfg.out_dir), file, cfg.name_tag) / str(seed)
+            jobs.append(Job(file, seed, tuple(words), folder))
     return jobs
 
 

@@ -24,7 +24,14 @@ from graphgps_pearl.training.checkpoints import LocalCheckpoints, find_checkpoin
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.memory import KNOBS, describe_batch, is_out_of_memory, report_largest_batch
 from graphgps_pearl.training.metrics import best_metric
-from graphgps_pearl.training.processes import connect, connected, first_decides, lost_process, rank
+from graphgps_pearl.training.processes import (
+    connect,
+    connected,
+    first_decides,
+    lost_process,
+    rank,
+    world_size,
+)
 from graphgps_pearl.training.progress import Progress
 from graphgps_pearl.training.recorder import Recorder, metric_columns
 from graphgps_pearl.training.run_folder import RunFolder, data_facts, full_disk_in_one_line
@@ -164,7 +171,7 @@ def _how_to_continue(folder: RunFolder) -> str:
 
 def make_trainer(cfg: CfgNode, folder: RunFolder, callbacks: list[pl.Callback]) -> pl.Trainer:
     """Lightning's trainer with everything that writes files switched off: the recorder does that."""
-    world = int(os.environ.get("WORLD_SIZE", "1"))
+    world = world_size()
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if world == 1 and cfg.devices > 1:
         raise ConfigError(

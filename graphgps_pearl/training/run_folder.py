@@ -101,6 +101,11 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def config_folder(out_dir: Path, cfg_file: Path, name_tag: str) -> Path:
+    """``<out_dir>/<config>[-name_tag]``, the folder of a config's runs."""
+    return out_dir / (f"{cfg_file.stem}-{name_tag}" if name_tag else cfg_file.stem)
+
+
 class RunFolder:
     """One run's folder: paths, atomic writes, and the rows of ``metrics.csv``."""
 
