@@ -33,6 +33,7 @@ from typing import Any
 
 import yaml
 
+from graphgps_pearl import config
 from graphgps_pearl.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -101,6 +102,11 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def settings(config_text: str) -> dict[str, Any]:
+    """Every key of a stored config; one that the config does not have yet was at its default."""
+    return flatten(config.defaults()) | flatten(yaml.safe_load(config_text))
+
+
 def config_folder(out_dir: Path, cfg_file: Path, name_tag: str) -> Path:
     """``<out_dir>/<config>[-name_tag]``, the folder of a config's runs."""
     return out_dir / (f"{cfg_file.stem}-{name_tag}" if name_tag else cfg_file.stem)
@@ -151,13 +157,13 @@ class RunFolder:
 
     def _require_same(self, config_text: str) -> None:
         try:
-            old = flatten(yaml.safe_load(self.config.read_text()))
+            old = settings(self.config.read_text())
         except (yaml.YAMLError, ValueError, AttributeError) as error:
             raise UserError(
                 f"{self.config} cannot be read ({type(error).__name__}), so what run this is is not known: "
                 "give --overwrite to replace it, or name_tag NAME to keep both"
             ) from error
-        new = flatten(yaml.safe_load(config_text))
+        new = settings(config_text)
         for key in sorted((old.keys() | new.keys()) - HARMLESS_KEYS):
             if old.get(key) != new.get(key):
                 raise UserError(

@@ -18,6 +18,15 @@ def test_a_changed_config_is_refused_by_key_once_there_is_something_to_lose(tmp_
     assert not folder.last.exists()
 
 
+def test_a_key_that_came_later_was_at_its_default(tmp_path):
+    folder = RunFolder(tmp_path / "run" / "0")
+    folder.open(CONFIG)
+    folder.last.touch()
+    folder.open(f"{CONFIG}posenc_BPEARL:\n  plan: batch\n")
+    with pytest.raises(UserError, match=r"posenc_BPEARL.plan = 'batch', now it is 'cached'"):
+        folder.open(f"{CONFIG}posenc_BPEARL:\n  plan: cached\n")
+
+
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
     target = tmp_path / "file"
     write_atomically(target, lambda path: path.write_text("old"))
