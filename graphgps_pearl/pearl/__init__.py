@@ -14,8 +14,9 @@ from graphgps_pearl.pearl.bpearl import BPEARL
 from graphgps_pearl.pearl.gso import GSOS, graph_shift_operator
 from graphgps_pearl.pearl.names import ACTIVATIONS
 from graphgps_pearl.pearl.norm import NORMS
+from graphgps_pearl.pearl.pairs import PairEncoding
 from graphgps_pearl.pearl.phi import SKIPS, GINLayer, Phi, TapLayer
-from graphgps_pearl.pearl.pooling import POOLS
+from graphgps_pearl.pearl.pooling import PAIR_POOLS, POOLS
 from graphgps_pearl.pearl.rows import taps
 from graphgps_pearl.pearl.rpearl import RPEARL
 from graphgps_pearl.pearl.sampling import LAWS, draw_samples
@@ -30,11 +31,13 @@ __all__ = [
     "GSOS",
     "LAWS",
     "NORMS",
+    "PAIR_POOLS",
     "POOLS",
     "RPEARL",
     "SKIPS",
     "BPEARLPlan",
     "GINLayer",
+    "PairEncoding",
     "Phi",
     "SparseMatrix",
     "TapLayer",

@@ -2,6 +2,8 @@ r"""What R-PEARL and B-PEARL share: a :math:`\Phi`, an operator, a statistic ove
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -9,24 +11,25 @@ from graphgps_pearl.pearl.graphs import Graphs
 from graphgps_pearl.pearl.gso import GSOS
 from graphgps_pearl.pearl.names import check_name
 from graphgps_pearl.pearl.phi import Phi
-from graphgps_pearl.pearl.pooling import Moments, parse_pool, statistics
+from graphgps_pearl.pearl.pooling import PAIR_POOLS, POOLS, Moments, parse_pool, statistics
 
 
 class PEARL(nn.Module):
     r"""Base of the two encodings: :math:`P = \rho(\Phi(G, q^{(1)}), \dots, \Phi(G, q^{(M)}))`."""
 
+    pools: ClassVar[tuple[str, ...]] = POOLS
     phi: Phi
     project: nn.Linear | None
 
-    def __init__(self, phi: Phi, *, gso: str, pool: str, scale: bool) -> None:
+    def __init__(self, phi: Phi, *, gso: str, pool: str, scale: bool, beside: int = 0) -> None:
         super().__init__()
         check_name("gso", gso, GSOS)
         if phi.layers[0].in_dim != 1:
             raise ValueError(f"phi has to take scalar signals, but its first layer is {phi.layers[0]!r}")
-        self.phi, self.gso, self.pool, self.scale = phi, gso, parse_pool(pool), scale
+        self.phi, self.gso, self.pool, self.scale = phi, gso, parse_pool(pool, self.pools), scale
         self.dim_pe = phi.out_dim
-        several = len(self.pool) > 1
-        self.project = nn.Linear(len(self.pool) * self.dim_pe, self.dim_pe) if several else None
+        width = len(self.pool) * self.dim_pe + beside  # columns beside the statistics
+        self.project = nn.Linear(width, self.dim_pe) if width > self.dim_pe else None
 
     def reset_parameters(self) -> None:
         """Draw all weights afresh."""
@@ -38,8 +41,10 @@ class PEARL(nn.Module):
     def _dtype(self) -> torch.dtype:
         return next(self.phi.parameters()).dtype
 
-    def _pooled(self, moments: Moments) -> Tensor:
+    def _pooled(self, moments: Moments, beside: Tensor | None = None) -> Tensor:
         pe = statistics(moments, self.pool)  # [N, len(pool) * dim_pe]
+        if beside is not None:
+            pe = torch.cat([pe, beside], dim=1)
         return pe if self.project is None else self.project(pe).to(pe.dtype)
 
     def _scaled(self, pe: Tensor, graphs: Graphs) -> Tensor:
@@ -61,4 +66,4 @@ class PEARL(nn.Module):
 
 def readout_has_bias(pool: str) -> bool:
     """Whether a constant added to every sample reaches the statistics (spreads do not see it)."""
-    return not set(parse_pool(pool)) <= {"var", "std"}
+    return not set(parse_pool(pool, PAIR_POOLS)) <= {"var", "std"}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Self
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphgps_pearl.pearl.base import PEARL, readout_has_bias
 from graphgps_pearl.pearl.graphs import Graphs, check_graphs
-from graphgps_pearl.pearl.norm import GraphNorm
+from graphgps_pearl.pearl.norm import BatchNorm, GraphNorm, NoNorm
+from graphgps_pearl.pearl.pairs import PairEncoding
 from graphgps_pearl.pearl.phi import Phi, build_phi
 from graphgps_pearl.pearl.plan import Plan, build_plan, check_plan, merge_plan
-from graphgps_pearl.pearl.pooling import pair_moments
+from graphgps_pearl.pearl.pooling import PAIR_POOLS, pair_moments
 from graphgps_pearl.pearl.quotient import QuotientRows
 from graphgps_pearl.pearl.rows import NodeOperators, PairRows
 
@@ -26,6 +27,9 @@ class BPEARL(PEARL):
     nodes exactly. Written out, cost is :math:`\Theta(n^2 F^2 + n |E| F)` and memory :math:`\Theta(n^2 F)` for
     each graph; with equal rows merged both follow the number of different neighbourhoods.
 
+    Before the sum there is a value for every ordered pair of nodes. ``pool="sum+self"`` keeps the diagonal
+    :math:`\Phi(G, e_v)_v` beside the sum, ``return_pairs`` gives all of them.
+
     Args:
         dim_pe: columns of the encoding.
         hidden_dim: width F of :math:`\Phi`.
@@ -39,9 +43,12 @@ class BPEARL(PEARL):
             graph at a time.
         skip: ``none``, ``residual`` (X + f(X)) or ``sum`` (the sum of all layers' outputs).
         act: name of the activation.
-        pool: statistic over m: ``sum``, ``mean``, ``var``, ``std``, ``max``, or several joined by ``+``,
-            which one linear layer projects to ``dim_pe`` columns.
+        pool: statistic over m: ``sum``, ``mean``, ``var``, ``std``, ``max``, ``self`` (the term m = v), or
+            several joined by ``+``, which one linear layer projects to ``dim_pe`` columns.
         scale: divide by :math:`\sqrt{n} L`, n the nodes of the graph and L the layers of :math:`\Phi`.
+        tap_diagonal: put the taps' own diagonal :math:`(S^k)_{vv}`, k = 1 to K - 1, normalised, beside the
+            statistics before they are projected. With the random-walk operator it is RWSE.
+        return_pairs: return ``(P, pairs)``, the second a :class:`~graphgps_pearl.pearl.PairEncoding`.
         quotient: compute pairs (v, m) that must be equal once (:mod:`~graphgps_pearl.pearl.plan`); the result
             and its gradients are those of all pairs.
 
@@ -54,6 +61,8 @@ class BPEARL(PEARL):
     >>> torch.allclose(p, p[:1])  # all nodes of a ring are alike
     True
     """
+
+    pools = PAIR_POOLS
 
     def __init__(
         self,
@@ -69,8 +78,14 @@ class BPEARL(PEARL):
         act: str = "relu",
         pool: str = "sum",
         scale: bool = False,
+        tap_diagonal: bool = False,
+        return_pairs: bool = False,
         quotient: bool = True,
     ) -> None:
+        if tap_diagonal and num_taps < 2:
+            raise ValueError(
+                f"tap_diagonal needs num_taps of at least 2, got {num_taps}: S^0 is 1 everywhere"
+            )
         phi = build_phi(
             dim_pe,
             hidden_dim=hidden_dim,
@@ -83,8 +98,11 @@ class BPEARL(PEARL):
             act=act,
             bias=readout_has_bias(pool),
         )
-        super().__init__(phi, gso=gso, pool=pool, scale=scale)
-        self.quotient = quotient
+        super().__init__(phi, gso=gso, pool=pool, scale=scale, beside=num_taps - 1 if tap_diagonal else 0)
+        self.quotient, self.return_pairs = quotient, return_pairs
+        self.tap_norm: nn.Module | None = None
+        if tap_diagonal:  # the taps are data: their batch statistics do not lag behind any weights
+            self.tap_norm = NoNorm() if norm == "none" else BatchNorm(num_taps - 1)
 
     @classmethod
     def from_phi(
@@ -94,6 +112,7 @@ class BPEARL(PEARL):
         gso: str = "sym_laplacian",
         pool: str = "sum",
         scale: bool = False,
+        return_pairs: bool = False,
         quotient: bool = True,
     ) -> Self:
         r"""The encoding made of a :math:`\Phi` of one's own, such as a stack of generalised layers.
@@ -102,8 +121,15 @@ class BPEARL(PEARL):
         """
         module = cls.__new__(cls)
         PEARL.__init__(module, phi, gso=gso, pool=pool, scale=scale)
-        module.quotient = quotient and phi.depths() is not None
+        module.quotient, module.return_pairs = quotient and phi.depths() is not None, return_pairs
+        module.tap_norm = None
         return module
+
+    def reset_parameters(self) -> None:
+        """Draw all weights afresh."""
+        super().reset_parameters()
+        if isinstance(self.tap_norm, BatchNorm):
+            self.tap_norm.reset_parameters()
 
     def forward(
         self,
@@ -111,24 +137,35 @@ class BPEARL(PEARL):
         batch: Tensor | None = None,
         num_nodes: int | None = None,
         plan: Plan | None = None,
-    ) -> Tensor:
+    ) -> Tensor | tuple[Tensor, PairEncoding]:
         """The encoding of every node, :obj:`[N, dim_pe]`; ``plan`` as :func:`stored_plan` finds it."""
         graphs = check_graphs(edge_index, batch, num_nodes)
         rows: PairRows | QuotientRows
         if self.quotient:
             rows = QuotientRows(self._plan(graphs, plan), self.gso, self._dtype, graphs)
-            x = self.phi(rows.signal(), rows.layers)
+            x = self.phi(rows.signal, rows.layers)
         else:
             rows = PairRows(NodeOperators(graphs, self.gso, self._dtype))
             x = self.phi(rows.basis(), rows)
-        moments = pair_moments(x.to(self._dtype), rows, self.pool)
-        return self._scaled(self._pooled(moments), graphs)
+        x = x.to(self._dtype)
+        pe = self._pooled(pair_moments(x, rows, self.pool), self._tap_diagonal(rows))
+        pe = self._scaled(pe, graphs)
+        return (pe, PairEncoding(x, rows.pair_row, graphs)) if self.return_pairs else pe
+
+    def _tap_diagonal(self, rows: PairRows | QuotientRows) -> Tensor | None:
+        if self.tap_norm is None:
+            return None
+        depths = self.phi.depths()
+        assert depths is not None
+        return self.tap_norm(rows.tap_diagonal(depths[0])[:, 1:])
 
     def _plan(self, graphs: Graphs, stored: Plan | None) -> Plan:
         depths = self.phi.depths()
         assert depths is not None
         if stored is None:
-            return build_plan(graphs, *depths, self.gso, separate=self._by_graph)
+            return build_plan(
+                graphs, *depths, self.gso, separate=self._by_graph, keep_pairs=self.return_pairs
+            )
         check_plan(stored, graphs, *depths, self.gso)
         return stored if self._by_graph else merge_plan(stored)
 
@@ -138,4 +175,4 @@ class BPEARL(PEARL):
         return any(isinstance(module, GraphNorm) for module in self.phi.modules())
 
     def __repr__(self) -> str:
-        return self._describe()
+        return self._describe(*(["tap_diagonal=True"] if self.tap_norm is not None else []))

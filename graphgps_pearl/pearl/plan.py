@@ -45,6 +45,9 @@ class Plan:
         pool_size: for each node the number of different rows among its pairs, :obj:`[N]`.
         pool_row: these rows of the last round, one node's after the other's, :obj:`[Z]`.
         pool_count: how many of the node's pairs each of them stands for, :obj:`[Z]`.
+        diagonal: the row of the last round of each pair (v, v), :obj:`[N]`.
+        pair_row: the row of the last round of every pair, node by node in the order of m, :obj:`[sum n^2]`;
+            made only where it is asked for.
         edges: of plans that were stored, a number for each graph that changes with its edges, :obj:`[B]`.
     """
 
@@ -58,6 +61,8 @@ class Plan:
     pool_size: Tensor
     pool_row: Tensor
     pool_count: Tensor
+    diagonal: Tensor
+    pair_row: Tensor | None = None
     edges: Tensor | None = None
 
 
@@ -71,8 +76,13 @@ def num_rounds(num_taps: int, num_layers: int) -> int:
     return max(num_taps - 1, 0) + num_layers
 
 
-def build_plan(graphs: Graphs, num_taps: int, num_layers: int, gso: str, separate: bool = False) -> Plan:
-    """The plan of a batch of graphs; ``separate`` keeps rows of different graphs apart."""
+def build_plan(
+    graphs: Graphs, num_taps: int, num_layers: int, gso: str, separate: bool = False, keep_pairs: bool = False
+) -> Plan:
+    """The plan of a batch of graphs.
+
+    ``separate`` keeps rows of different graphs apart; ``keep_pairs`` keeps the row of every pair.
+    """
     rounds, degrees = num_rounds(num_taps, num_layers), needs_degrees(num_taps, gso)
     pairs = _Pairs(graphs, rounds)
     out_degree = torch.bincount(graphs.edge_index[0], minlength=graphs.num_nodes)
@@ -92,7 +102,11 @@ def build_plan(graphs: Graphs, num_taps: int, num_layers: int, gso: str, separat
         colour, count, level = refine(colour, count, blocks)
         levels.append(level)
     pool = _pool(pairs, colour, count, graphs.num_nodes)
-    plan = Plan(num_taps, num_layers, degrees, separate, signal, out_degree, tuple(levels), *pool)
+    diagonal = colour[pairs.diagonal]
+    pair_row = colour[pairs.all()] if keep_pairs else None
+    plan = Plan(
+        num_taps, num_layers, degrees, separate, signal, out_degree, tuple(levels), *pool, diagonal, pair_row
+    )
     return _without_unused(plan, colour, pairs.weight, count)
 
 
@@ -113,6 +127,8 @@ def merge_plan(plan: Plan) -> Plan:
         out_degree=out_degree,
         levels=tuple(levels),
         pool_row=colour[plan.pool_row],
+        diagonal=colour[plan.diagonal],
+        pair_row=None if plan.pair_row is None else colour[plan.pair_row],
     )
 
 
@@ -144,6 +160,7 @@ class _Pairs:
         node: v, :obj:`[P + N]`.
         signal: 1[v = m].
         weight: how many pairs it stands for; 0 for :math:`(v, \\emptyset)` if all pairs of v are listed.
+        diagonal: where (v, v) is listed, :obj:`[N]`.
     """
 
     def __init__(self, graphs: Graphs, rounds: int) -> None:
@@ -165,6 +182,7 @@ class _Pairs:
         self._basis = torch.cat([code - self._first[node], torch.full_like(nodes, -1)])
         self.node = torch.cat([node, nodes])
         self.signal = (self._basis == graphs.position[self.node]).long()
+        self.diagonal = self._place[self._first + graphs.position].long()
         listed = torch.bincount(node, minlength=graphs.num_nodes)
         self.weight = torch.cat([torch.ones_like(code), size - listed])
 
@@ -214,6 +232,13 @@ class _Pairs:
             blocks.append(Block(item, item, self._at(source[edge], self._basis[item].unsqueeze(1))))
         return blocks
 
+    def all(self) -> Tensor:
+        """Where each of the n^2 pairs of every graph is listed, node by node in the order of m."""
+        nodes = torch.arange(self._first.numel(), device=self._first.device)
+        size = torch.cat([self._first, self._first.new_tensor([self._place.numel()])]).diff()
+        nobody = self.node.numel() - self._first.numel() + nodes.repeat_interleave(size)
+        return torch.where(self._place < 0, nobody, self._place.long())
+
     def _at(self, node: Tensor, basis: Tensor) -> Tensor:
         """Where the pair (node, basis) is listed, or else the node's pair with nobody."""
         listed = self.node.numel() - self._first.numel()
@@ -252,7 +277,8 @@ def _without_unused(plan: Plan, colour: Tensor, weight: Tensor, count: int) -> P
     if bool(used.all()):
         return plan
     name = used.cumsum(0) - 1
-    pool_row = name[plan.pool_row]
+    pool_row, diagonal = name[plan.pool_row], name[plan.diagonal]
+    pair_row = None if plan.pair_row is None else name[plan.pair_row]
     levels: list[Level] = []
     for r in reversed(range(len(plan.levels))):
         level = plan.levels[r]
@@ -272,6 +298,8 @@ def _without_unused(plan: Plan, colour: Tensor, weight: Tensor, count: int) -> P
         out_degree=plan.out_degree[used],
         levels=tuple(reversed(levels)),
         pool_row=pool_row,
+        diagonal=diagonal,
+        pair_row=pair_row,
     )
 
 

@@ -9,6 +9,9 @@ Everything a statistic needs is additive in the samples (or a maximum), so sampl
 for any reference :math:`r` that does not depend on :math:`m`. It is held constant (neither the values nor the
 gradients depend on it) and lies close to the mean, so that nothing cancels. The variance is that of the
 :math:`M` samples themselves (no :math:`M - 1`).
+
+B-PEARL's samples are the nodes themselves, so there is one more: ``self``, the diagonal
+:math:`\Phi(G, e_v)_v`, what comes back to a node of the signal that starts there.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from graphgps_pearl.pearl.quotient import QuotientRows
 from graphgps_pearl.pearl.rows import PairRows
 
 POOLS = ("mean", "sum", "var", "std", "max")
+PAIR_POOLS = (*POOLS, "self")
 
 
 class Moments(NamedTuple):
@@ -34,17 +38,18 @@ class Moments(NamedTuple):
     first: Tensor
     second: Tensor | None
     maximum: Tensor | None
+    own: Tensor | None = None  # the diagonal, where the samples are the nodes
 
 
-def parse_pool(pool: str) -> tuple[str, ...]:
-    """Split a name such as ``mean+std`` into the statistics it is made of.
+def parse_pool(pool: str, known: Sequence[str] = POOLS) -> tuple[str, ...]:
+    """Split a name such as ``mean+std`` into the ``known`` statistics it is made of.
 
     >>> parse_pool("mean+std")
     ('mean', 'std')
     """
     names = tuple(name.strip() for name in pool.split("+"))
     for name in names:
-        check_name("pool", name, POOLS)
+        check_name("pool", name, known)
     if len(set(names)) < len(names):
         raise ValueError(f"pool {pool!r} names a statistic twice")
     return names
@@ -74,7 +79,8 @@ def pair_moments(x: Tensor, rows: PairRows | QuotientRows, pool: Sequence[str]) 
         first, second = rows.entry_pool @ x_r, rows.entry_pool @ x_r.square()
     if "max" in pool:
         maximum = _pair_maximum(rows.entries(x), rows)
-    return Moments(size, reference, first, second, maximum)
+    own = x.index_select(0, rows.diagonal) if "self" in pool else None
+    return Moments(size, reference, first, second, maximum, own)
 
 
 def _pair_maximum(x: Tensor, rows: PairRows | QuotientRows) -> Tensor:
@@ -107,13 +113,16 @@ def statistics(moments: Moments, pool: Sequence[str]) -> Tensor:
 
 
 def _statistic(moments: Moments, name: str) -> Tensor:
-    size, reference, first, second, maximum = moments
+    size, reference, first, second, maximum, own = moments
     if name in ("mean", "sum"):
         total = first if reference is None else first + size * reference
         return total if name == "sum" else total / size
     if name == "max":
         assert maximum is not None
         return maximum
+    if name == "self":
+        assert own is not None
+        return own
     assert second is not None
     var = (second / size - (first / size).square()).clamp(min=0)
     if name == "var":

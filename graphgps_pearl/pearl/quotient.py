@@ -31,6 +31,7 @@ class QuotientRows:
         self.node = node.repeat_interleave(plan.pool_size)  # [Z]
         self.row = plan.pool_row.long()  # [Z]
         self.count = plan.pool_count.to(dtype)  # [Z]
+        self.diagonal = plan.diagonal  # [N]
         self._matrices = self._all_counts()
         self.layers = self._layers(gso)
 
@@ -60,9 +61,24 @@ class QuotientRows:
         """The different rows of every node, one node's after the other's, :obj:`[Z, D]`."""
         return x.index_select(0, self.row)
 
+    @cached_property
     def signal(self) -> Tensor:
         """The signal of the rows of round 0, :obj:`[R, 1]`."""
         return self.plan.signal.to(self.dtype).unsqueeze(1)
+
+    def tap_diagonal(self, num_taps: int) -> Tensor:
+        """The taps of every pair (v, v), :obj:`[N, K]`."""
+        row = self.diagonal
+        for level in reversed(self.plan.levels[max(num_taps - 1, 0) :]):
+            row = level.parent[row]
+        return self.layers[0].taps(self.signal, num_taps)[row]
+
+    @property
+    def pair_row(self) -> Tensor:
+        """The row of every pair, node by node in the order of m."""
+        if self.plan.pair_row is None:
+            raise ValueError("the graphs' plan is without pairs: apply BPEARLPlan(..., pairs=True)")
+        return self.plan.pair_row
 
     def _num_rows(self, round_: int) -> int:
         return self.plan.levels[round_ - 1].parent.numel() if round_ else self.plan.signal.numel()
@@ -158,17 +174,22 @@ class TapRows(_Weighted):
     ) -> None:
         super().__init__(weight, graph, num_graphs)
         self.steps, self.out_degree, self.gso = steps, out_degree, gso
+        self._taps: tuple[Tensor, Tensor] | None = None  # of which signal, and they
 
     @torch.no_grad()
     def taps(self, x: Tensor, num_taps: int) -> Tensor:
         """:math:`(x, S x, \\dots, S^{K-1} x)` of the signal, each power one round further."""
+        if self._taps is not None and self._taps[0] is x:
+            return self._taps[1]
+        signal = x
         powers, out_degree = [x], self.out_degree.to(x.dtype).unsqueeze(1)
         for level, matrix in self.steps:
             parent, in_degree = level.parent.long(), level.degree.to(x.dtype).unsqueeze(1)
             shifted = _shift(self.gso, matrix, powers[-1], powers[-1][parent], in_degree, out_degree)
             powers = [power[parent] for power in powers] + [shifted]
             out_degree = out_degree[parent]
-        return torch.cat(powers, dim=1)
+        self._taps = signal, torch.cat(powers, dim=1)
+        return self._taps[1]
 
     def neighbours(self, x: Tensor) -> Tensor:
         """The generalised layer has its own way to the neighbours."""

@@ -173,6 +173,15 @@ class PairRows:
         signal[self.diagonal] = 1
         return signal
 
+    @property
+    def pair_row(self) -> Tensor:
+        """The row of every pair: each has its own."""
+        return torch.arange(self.num_rows, device=self.size.device)
+
+    def tap_diagonal(self, num_taps: int) -> Tensor:
+        """The taps of every pair (v, v), :obj:`[N, K]`."""
+        return self.taps(self.basis(), num_taps)[self.diagonal]
+
     def shift(self, x: Tensor) -> Tensor:
         """:math:`S x`."""
         return self._shift @ x

@@ -20,7 +20,7 @@ from graphgps_pearl.pearl.gso import GSOS
 from graphgps_pearl.pearl.names import check_name
 from graphgps_pearl.pearl.plan import Plan, build_plan, fingerprint, needs_degrees, num_rounds
 
-_FORMAT = 1  # raise it when plans of before cannot be read any more
+_FORMAT = 2  # raise it when plans of before cannot be read any more
 _HEAD = 4  # format, K, L, degrees; then the rows of each round
 
 
@@ -35,6 +35,7 @@ class BPEARLPlan(BaseTransform):
         num_taps: K of the encoding.
         num_layers: L, its GIN layers.
         gso: its operator.
+        pairs: store the row of every pair too, for encodings that use the pairs (``return_pairs``).
 
     >>> ring = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
     >>> data = BPEARLPlan(num_taps=1, num_layers=2)(Data(edge_index=ring, num_nodes=4))
@@ -42,16 +43,18 @@ class BPEARLPlan(BaseTransform):
     [3, 3]
     """
 
-    def __init__(self, num_taps: int = 1, num_layers: int = 4, gso: str = "sym_laplacian") -> None:
+    def __init__(
+        self, num_taps: int = 1, num_layers: int = 4, gso: str = "sym_laplacian", pairs: bool = False
+    ) -> None:
         check_name("gso", gso, GSOS)
         if num_taps < 0 or num_layers < 0 or num_taps + num_layers == 0:
             raise ValueError(f"num_taps={num_taps} and num_layers={num_layers} are no encoding")
-        self.num_taps, self.num_layers, self.gso = num_taps, num_layers, gso
+        self.num_taps, self.num_layers, self.gso, self.pairs = num_taps, num_layers, gso, pairs
 
     def forward(self, data: Data) -> Data:
         """Add the plan to a graph."""
         graphs = check_graphs(data.edge_index, num_nodes=data.num_nodes)
-        plan = build_plan(graphs, self.num_taps, self.num_layers, self.gso)
+        plan = build_plan(graphs, self.num_taps, self.num_layers, self.gso, keep_pairs=self.pairs)
         rows = [plan.signal.numel(), *(level.parent.numel() for level in plan.levels)]
         head = [_FORMAT, plan.num_taps, plan.num_layers, int(plan.degrees), *rows]
         data.bpearl_head = torch.tensor(head, dtype=torch.int32)
@@ -63,13 +66,16 @@ class BPEARLPlan(BaseTransform):
         data.bpearl_pool_size = plan.pool_size.int()
         data.bpearl_pool_row = plan.pool_row.int()
         data.bpearl_pool_count = plan.pool_count.int()
+        data.bpearl_diagonal = plan.diagonal.int()
+        if plan.pair_row is not None:
+            data.bpearl_pair_row = plan.pair_row.int()
         return data
 
     def __repr__(self) -> str:
         degrees = needs_degrees(self.num_taps, self.gso)
         return (
             f"{type(self).__name__}(num_taps={self.num_taps}, num_layers={self.num_layers}, "
-            f"degrees={degrees}, format={_FORMAT})"
+            f"degrees={degrees}, pairs={self.pairs}, format={_FORMAT})"
         )
 
 
@@ -88,7 +94,8 @@ def stored_plan(data: Data) -> Plan | None:
     start = data.bpearl_start.long()
     levels = _levels(rows, data.bpearl_parent, data.bpearl_degree, data.bpearl_neighbour)
     pool_size, last = data.bpearl_pool_size.long(), rows[:, -1]
-    entries = _per_graph(pool_size, data)
+    before = last.cumsum(0) - last
+    nodes = _per_graph(torch.ones_like(pool_size), data)
     return Plan(
         num_taps=int(head[0, 1]),
         num_layers=int(head[0, 2]),
@@ -98,8 +105,14 @@ def stored_plan(data: Data) -> Plan | None:
         out_degree=start // 2,
         levels=levels,
         pool_size=pool_size,
-        pool_row=data.bpearl_pool_row.long() + (last.cumsum(0) - last).repeat_interleave(entries),
+        pool_row=data.bpearl_pool_row.long() + before.repeat_interleave(_per_graph(pool_size, data)),
         pool_count=data.bpearl_pool_count.long(),
+        diagonal=data.bpearl_diagonal.long() + before.repeat_interleave(nodes),
+        pair_row=(
+            data.bpearl_pair_row.long() + before.repeat_interleave(nodes.square())
+            if "bpearl_pair_row" in data
+            else None
+        ),
         edges=data.bpearl_edges,
     )
 

@@ -42,20 +42,46 @@ def encode(
 ) -> Tensor:
     """What ``module(edge_index, batch)`` should be; R-PEARL's samples [N, M] have to be given."""
     encodings = []
+    adjacencies, signals = _graphs(edge_index, batch, samples)
+    operators = [dense_gso(module.gso, A) for A in adjacencies]
+    X = [[q[:, None] for q in Q.T] for Q in signals]
+    P = phi(module.phi, X, adjacencies, operators)
+    beside = _tap_diagonals(module, operators)
+    for A, outputs, taps in zip(adjacencies, P, beside, strict=True):
+        pe = torch.cat([STATISTICS[name](torch.stack(outputs)) for name in module.pool] + taps, dim=1)
+        if module.project is not None:
+            pe = module.project(pe)
+        encodings.append(pe / (len(A) ** 0.5 * len(module.phi.layers)) if module.scale else pe)
+    return torch.cat(encodings)
+
+
+def pairs(module: BPEARL, edge_index: Tensor, batch: Tensor) -> list[Tensor]:
+    """Φ(G, e_m)[v] of each graph, [n, n, D] by (v, m)."""
+    adjacencies, signals = _graphs(edge_index, batch, None)
+    X = [[q[:, None] for q in Q.T] for Q in signals]
+    P = phi(module.phi, X, adjacencies, [dense_gso(module.gso, A) for A in adjacencies])
+    return [torch.stack(outputs, dim=1) for outputs in P]
+
+
+def _tap_diagonals(module: BPEARL | RPEARL, operators: list[Tensor]) -> list[list[Tensor]]:
+    """diag(S^k), k = 1 to K - 1, of each graph, normalised; nothing where the module has none."""
+    norm = getattr(module, "tap_norm", None)
+    if norm is None:
+        return [[] for _ in operators]
+    powers = range(1, module.phi.layers[0].num_taps)
+    taps = [torch.stack([torch.linalg.matrix_power(S, k).diag() for k in powers], dim=1) for S in operators]
+    return normalise(norm, [[t] for t in taps])
+
+
+def _graphs(edge_index: Tensor, batch: Tensor, samples: Tensor | None) -> tuple[list[Tensor], list[Tensor]]:
+    """Dense adjacency and signals [n, M] of each graph."""
     adjacencies, signals = [], []
     for g in batch.unique().tolist():
         nodes = (batch == g).nonzero().flatten()
         inside = (batch[edge_index[0]] == g).nonzero().flatten()
         adjacencies.append(dense_adjacency(edge_index[:, inside] - nodes[0], len(nodes)))
         signals.append(torch.eye(len(nodes), dtype=torch.float64) if samples is None else samples[nodes])
-    X = [[q[:, None] for q in Q.T] for Q in signals]
-    P = phi(module.phi, X, adjacencies, [dense_gso(module.gso, A) for A in adjacencies])
-    for A, outputs in zip(adjacencies, P, strict=True):
-        pe = torch.cat([STATISTICS[name](torch.stack(outputs)) for name in module.pool], dim=1)
-        if module.project is not None:
-            pe = module.project(pe)
-        encodings.append(pe / (len(A) ** 0.5 * len(module.phi.layers)) if module.scale else pe)
-    return torch.cat(encodings)
+    return adjacencies, signals
 
 
 STATISTICS: dict[str, Callable[[Tensor], Tensor]] = {  # of [M, n, D]
@@ -64,6 +90,7 @@ STATISTICS: dict[str, Callable[[Tensor], Tensor]] = {  # of [M, n, D]
     "var": lambda x: x.var(0, unbiased=False),
     "std": lambda x: x.std(0, unbiased=False),
     "max": lambda x: x.amax(0),
+    "self": lambda x: x.diagonal().T,
 }
 
 

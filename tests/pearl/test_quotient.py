@@ -136,7 +136,7 @@ def test_taps_of_merged_rows_are_those_of_the_pairs() -> None:
     for (edges, batch), gso in product(BATCHES.values(), GSOS):
         graphs = check_graphs(edges, batch)
         rows = QuotientRows(build_plan(graphs, 4, 0, gso), gso, torch.float64, graphs)
-        taps = rows.layers[0].taps(rows.signal(), 4)
+        taps = rows.layers[0].taps(rows.signal, 4)
         merged = rows.pool @ taps.square()
         dense = torch.zeros(len(batch), len(batch), dtype=torch.float64)
         dense.index_put_(

@@ -146,7 +146,9 @@ def test_plans_of_different_settings_do_not_mix() -> None:
 
 
 def test_the_text_carries_every_setting_that_matters() -> None:
-    assert repr(BPEARLPlan(3, 4)) == "BPEARLPlan(num_taps=3, num_layers=4, degrees=True, format=1)"
+    assert repr(BPEARLPlan(3, 4)) == (
+        "BPEARLPlan(num_taps=3, num_layers=4, degrees=True, pairs=False, format=2)"
+    )
     assert repr(BPEARLPlan(1, 4, "random_walk")) == repr(BPEARLPlan(1, 4, "adjacency"))
     with pytest.raises(ValueError, match="unknown gso"):
         BPEARLPlan(1, 4, "laplace")
