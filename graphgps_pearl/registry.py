@@ -27,6 +27,8 @@ from graphgps_pearl.encoders import (
 )
 from graphgps_pearl.errors import ConfigError
 
+# Keys of what only networks of ours can take.
+NOT_AT_THE_INPUT = ("inject", "pair_bias", "pair_edges")
 # Upstream looks the whole name of a composition up, so names are registered ahead, for these parts.
 UPSTREAM_DATA_ENCODERS = ("Atom", "ASTNode", "PPANode", "TypeDictNode", "VOCNode", "LinearNode")
 UPSTREAM_ENCODINGS = (
@@ -96,13 +98,14 @@ def _fill(registry: dict[str, Any], name: str, module: Any) -> None:
 def _add_group(cfg: CfgNode, name: str, inject: bool = True) -> None:
     """Put ``posenc_<name>`` with its defaults into GraphGym's config, unless it is there.
 
-    Upstream's networks cannot inject an encoding into every layer, so beside upstream the key does not exist.
+    Upstream's networks take an encoding at the input alone, so beside upstream the other ways' keys do not
+    exist.
     """
     group = f"posenc_{name}"
     if group in cfg:
         return
     for key, entry in SCHEMA.items():
-        if key.startswith(f"{group}.") and (inject or key != f"{group}.inject"):
+        if key.startswith(f"{group}.") and (inject or key.rpartition(".")[2] not in NOT_AT_THE_INPUT):
             put(cfg, key, list(entry.default) if isinstance(entry.default, list) else entry.default)
 
 

@@ -27,6 +27,7 @@ ERRORS: Names = ("mae", "rmse", "mse", "loss")
 REGRESSION_METRICS: Names = ("mae", "rmse", "mse", "r2", "spearmanr")
 CLASSIFICATION_METRICS: Names = ("accuracy", "auc", "ap", "f1")
 NEEDS_EDGES: Names = ("GINE", "CustomGatedGCN")
+READS_NO_EDGES: Names = ("None", "GCN", "GIN", "gcnconv", "ginconv")
 
 
 def check(cfg: CfgNode, name: str) -> None:
@@ -160,6 +161,42 @@ def _phi_has_layers(cfg: CfgNode) -> str | None:
         group = f"posenc_{encoding}"
         if encoding in encodings(cfg) and not cfg[group].num_layers and not cfg[group].num_taps:
             return f"{group}.num_layers = 0: needs {group}.num_taps >= 1, or Φ has no layer at all"
+    return None
+
+
+@_rule
+def _the_tap_diagonal_has_taps(cfg: CfgNode) -> str | None:
+    group = cfg.posenc_BPEARL
+    if "BPEARL" in encodings(cfg) and group.tap_diagonal and group.num_taps < 2:
+        return f"posenc_BPEARL.tap_diagonal = True: needs num_taps >= 2, which is {group.num_taps}"
+    return None
+
+
+@_rule
+def _pair_bias_has_logits(cfg: CfgNode) -> str | None:
+    kind = cfg.posenc_BPEARL.pair_bias
+    if "BPEARL" not in encodings(cfg) or kind == "none":
+        return None
+    wrong = f"posenc_BPEARL.pair_bias = {kind}: "
+    if cfg.model.type == "custom_gnn":
+        return f"{wrong}model.type custom_gnn has no attention to add it to; use GPSModel, or none"
+    if _global(cfg) == "Performer":
+        return f"{wrong}Performer never forms the logits it would be added to; use Transformer, or none"
+    if cfg.model.type == "GPSModel" and _global(cfg) == "None":
+        return f"{wrong}gt.layer_type = {cfg.gt.layer_type} has no attention; use Transformer, or none"
+    return None
+
+
+@_rule
+def _pair_edges_have_edges(cfg: CfgNode) -> str | None:
+    if "BPEARL" not in encodings(cfg) or not cfg.posenc_BPEARL.pair_edges:
+        return None
+    wrong = "posenc_BPEARL.pair_edges = True: "
+    if not cfg.dataset.edge_encoder:
+        return f"{wrong}needs edge features to add to; set dataset.edge_encoder True"
+    local = cfg.gnn.layer_type if cfg.model.type == "custom_gnn" else _local(cfg)
+    if local in READS_NO_EDGES:
+        return f"{wrong}{local} reads no edge features; use GINE or CustomGatedGCN (gineconv, gatedgcnconv)"
     return None
 
 

@@ -104,6 +104,12 @@ class PosEncEncoder(nn.Module, ABC):
         return batch[attribute].to(next(self.encoding.parameters()).dtype)
 
 
+def edge_width(cfg: Any) -> int:
+    """Columns of the edge features that the layers read."""
+    width: int = cfg.gnn.dim_inner
+    return min(128, width) if "PNA" in cfg.gt.layer_type else width
+
+
 def graph_of_nodes(batch: Batch) -> tuple[Tensor, int]:
     """Graph number of every node [N] and the number of graphs, for a batch or for a single graph."""
     if getattr(batch, "batch", None) is None:

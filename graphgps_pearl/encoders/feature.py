@@ -12,6 +12,7 @@ from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl import config
+from graphgps_pearl.encoders.base import edge_width
 from graphgps_pearl.encoders.compose import ComposedNodeEncoder, Part, find_edge_encoder, required_by, resolve
 
 
@@ -34,7 +35,7 @@ def injected_dim(cfg: Any) -> int:
 
 class FeatureEncoder(nn.Module):
     """Encodes ``batch.x`` [N, dim_in] and ``batch.edge_attr``; sets ``batch.pe_every_layer`` if something is
-    injected.
+    injected, and adds to the edges what an encoding has put into ``batch.pe_edges`` [E, edge_dim].
 
     Args:
         cfg: The config; it becomes GraphGym's active one, which registered encoders read when they are built.
@@ -64,7 +65,7 @@ class FeatureEncoder(nn.Module):
                     self.dim_in, eps=cfg.bn.eps, momentum=cfg.bn.mom, allow_single_element=True
                 )
         if cfg.dataset.edge_encoder:
-            self.edge_dim = min(128, cfg.gnn.dim_inner) if "PNA" in cfg.gt.layer_type else cfg.gnn.dim_inner
+            self.edge_dim = edge_width(cfg)
             self.edge_encoder = find_edge_encoder(cfg.dataset.edge_encoder_name)(self.edge_dim)
             if cfg.dataset.edge_encoder_bn:
                 self.edge_norm = BatchNorm(
@@ -81,6 +82,8 @@ class FeatureEncoder(nn.Module):
             batch.x = self.node_norm(batch.x)
         if self.edge_encoder is not None:
             batch = self.edge_encoder(batch)
+            if "pe_edges" in batch:
+                batch.edge_attr = batch.edge_attr + batch.pe_edges
         if self.edge_norm is not None:
             batch.edge_attr = self.edge_norm(batch.edge_attr)
         return batch

@@ -1,8 +1,12 @@
 """``RPEARL`` and ``BPEARL``: the encodings of :mod:`graphgps_pearl.pearl` for GraphGym.
 
-Each key of ``posenc_RPEARL`` and ``posenc_BPEARL`` is an argument of the module of that name, apart from the
-three that say where the encoding enters; 0 stands for the arguments that may be None. Only ``edge_index`` and
+Each key of ``posenc_RPEARL`` and ``posenc_BPEARL`` is an argument of the module of that name, apart from
+those that say where the encoding enters; 0 stands for the arguments that may be None. Only ``edge_index`` and
 ``batch`` are read, and nothing need be precomputed. B-PEARL's plan, which says what of it is equal, may be.
+
+B-PEARL's pairs enter by two more ways: as a bias of the attention (``batch.attn_bias``, one for all layers or
+a list with one for each) and on the edges (``batch.pe_edges``). Both are projections that start at zero, so
+that training begins as without them.
 """
 
 from __future__ import annotations
@@ -12,10 +16,12 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.data import Batch
+from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import BaseTransform
 
-from graphgps_pearl.encoders.base import PosEncEncoder
-from graphgps_pearl.pearl import BPEARL, RPEARL, BPEARLPlan, stored_plan
+from graphgps_pearl.encoders.base import PosEncEncoder, edge_width
+from graphgps_pearl.encoders.pair_bias import PairBiasProjection
+from graphgps_pearl.pearl import BPEARL, RPEARL, BPEARLPlan, PairEncoding, stored_plan
 
 
 class _PEARLNodeEncoder(PosEncEncoder):
@@ -49,13 +55,49 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
     name = "BPEARL"
     module = BPEARL
 
+    def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
+        super().__init__(dim_emb, expand_x)
+        settings = cfg.posenc_BPEARL
+        self.pair_bias: PairBiasProjection | None = None
+        self.pair_edges: nn.Linear | None = None
+        kind = settings.get("pair_bias", "none")
+        if kind != "none":
+            layers = cfg.gt.layers if kind == "per_layer" else 1
+            self.pair_bias = PairBiasProjection(settings.dim_pe, cfg.gt.n_heads, layers)
+        if settings.get("pair_edges", False):
+            self.pair_edges = nn.Linear(settings.dim_pe, edge_width(cfg), bias=False)
+            nn.init.zeros_(self.pair_edges.weight)
+
+    @classmethod
+    def build(cls, settings: Any, dim_emb: int) -> nn.Module:
+        """Read the config group; the pairs are wanted where one of its keys makes use of them."""
+        module = super().build(settings, dim_emb)
+        assert isinstance(module, BPEARL)
+        module.return_pairs = _uses_pairs(settings)
+        return module
+
     @classmethod
     def transforms(cls, settings: Any) -> list[BaseTransform]:
         """The plan, if it is to be cached with the data."""
         if settings.plan != "cached":
             return []
-        return [BPEARLPlan(settings.num_taps, settings.num_layers, settings.gso)]
+        return [BPEARLPlan(settings.num_taps, settings.num_layers, settings.gso, pairs=_uses_pairs(settings))]
 
     def encode(self, batch: Batch) -> Tensor:
-        """Encode the bare graphs, by their plan if they bring one."""
-        return self.encoding(batch.edge_index, batch.batch, batch.num_nodes, plan=stored_plan(batch))
+        """Encode the bare graphs, by their plan if they bring one; the pairs go to attention and edges."""
+        out = self.encoding(batch.edge_index, batch.batch, batch.num_nodes, plan=stored_plan(batch))
+        if isinstance(out, Tensor):
+            return out
+        pe, pairs = out
+        self._give_pairs(batch, pairs)
+        return pe
+
+    def _give_pairs(self, batch: Batch, pairs: PairEncoding) -> None:
+        if self.pair_bias is not None:
+            batch.attn_bias = self.pair_bias(pairs)
+        if self.pair_edges is not None:
+            batch.pe_edges = self.pair_edges(pairs.of_edges(batch.edge_index))
+
+
+def _uses_pairs(settings: Any) -> bool:
+    return settings.get("pair_bias", "none") != "none" or settings.get("pair_edges", False)

@@ -9,6 +9,7 @@ little is padded.
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,13 @@ from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.grouping import Group
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.weights import attend
+
+
+class LogitBias(Protocol):
+    """What is added to the logits, made group by group, so that nobody writes out the padding of a batch."""
+
+    def of_group(self, group: Group) -> Tensor:
+        """[B_g, H or 1, n_g, n_g] by (graph, head, query, key); entries at padding are ignored."""
 
 
 class MultiheadAttention(nn.Module):
@@ -48,13 +56,14 @@ class MultiheadAttention(nn.Module):
         nn.init.zeros_(self.in_proj_bias)
         nn.init.zeros_(self.out_proj.bias)
 
-    def forward(self, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, bias: Tensor | LogitBias | None = None) -> Tensor:
         """Attend.
 
         Args:
             x: [N, F] packed nodes.
             layout: of the batch.
-            bias: [B, H or 1, n, n], added to the logits (query, key); entries at padding are ignored.
+            bias: [B, H or 1, n, n], added to the logits (query, key); entries at padding are ignored. Or the
+                same group by group.
         """
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias).view(
             -1, 3, self.heads, self.dim // self.heads
@@ -78,7 +87,7 @@ class MultiheadAttention(nn.Module):
         return f"{self.dim}, heads={self.heads}, dropout={self.dropout}"
 
 
-def _added(bias: Tensor | None, layout: Layout, dtype: torch.dtype) -> list[Tensor | None]:
+def _added(bias: Tensor | LogitBias | None, layout: Layout, dtype: torch.dtype) -> list[Tensor | None]:
     """What is added to the logits of each group, -inf at padding; made for the first layer that asks."""
 
     def make() -> list[Tensor | None]:
@@ -87,13 +96,18 @@ def _added(bias: Tensor | None, layout: Layout, dtype: torch.dtype) -> list[Tens
     return layout.once(f"added in {dtype}", layout.index if bias is None else bias, make)
 
 
-def _of_group(bias: Tensor | None, group: Group, like: Tensor, dtype: torch.dtype) -> Tensor | None:
+def _of_group(
+    bias: Tensor | LogitBias | None, group: Group, like: Tensor, dtype: torch.dtype
+) -> Tensor | None:
     if bias is None:
         if group.mask is None:
             return None
         zeros = torch.zeros(group.mask.shape, dtype=dtype, device=like.device)
         return zeros.masked_fill(~group.mask, -math.inf)
-    own = bias[group.graphs, :, : group.size, : group.size]
+    if isinstance(bias, Tensor):
+        own = bias[group.graphs, :, : group.size, : group.size]
+    else:
+        own = bias.of_group(group)
     return (own if group.mask is None else own.masked_fill(~group.mask, -math.inf)).to(dtype)
 
 
@@ -119,7 +133,7 @@ class LinearAttention(PerformerAttention):
         check_heads(dim, heads)
         super().__init__(channels=dim, heads=heads, dropout=dropout)
 
-    def forward(self, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, bias: Tensor | LogitBias | None = None) -> Tensor:
         """Attend among packed nodes [N, F]; there are no logits that a ``bias`` could be added to."""
         if bias is not None:
             raise ConfigError(

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.norm import BatchNorm, LayerNorm
 
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
+from graphgps_pearl.layers.attention import LinearAttention, LogitBias, MultiheadAttention
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.local import LocalSettings, build_local
 from graphgps_pearl.layers.names import Activation, activation, pick
@@ -137,7 +137,7 @@ class GPSLayer(nn.Module):
         edge_index: Tensor,
         edge_attr: Tensor | None,
         layout: Layout,
-        attn_bias: Tensor | None = None,
+        attn_bias: Tensor | LogitBias | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """One layer.
 
@@ -146,7 +146,7 @@ class GPSLayer(nn.Module):
             edge_index: [2, E].
             edge_attr: [E, D], or None for local models that do without.
             layout: of the batch, made once for all layers.
-            attn_bias: [B, H or 1, n, n], added to the attention logits (query, key).
+            attn_bias: [B, H or 1, n, n], or the same group by group, added to the logits (query, key).
         """
         branches = []
         if self.local is not None and self.norm_local is not None:

@@ -65,7 +65,8 @@ class GraphNetwork(nn.Module):
     Args:
         encoder: batch to batch; afterwards ``x`` is [N, F] and ``edge_attr`` [E, D_e].
         layers: each called as ``x, edge_attr = layer(x, edge_index, edge_attr, layout)``; where the encoder
-            has put ``batch.attn_bias`` [B, heads, n, n] they get it as ``attn_bias``.
+            has put ``batch.attn_bias`` they get it as ``attn_bias``: [B, heads, n, n] or a
+            :class:`~graphgps_pearl.layers.attention.LogitBias`, or a list with one for each layer.
         head: batch to (prediction, target).
         dim: F.
         pre_mp: layers between encoder and message passing, [N, *] to [N, F].
@@ -107,14 +108,22 @@ class GraphNetwork(nn.Module):
             distance = squared_distance(_required(batch, "pe_EquivStableLapPE"), edge_index)
         layout = Layout.of(batch.batch, batch.num_graphs, distance)
         injected = _required(batch, "pe_every_layer") if len(self.injections) else None
-        bias = {"attn_bias": batch.attn_bias} if "attn_bias" in batch else {}
+        biases = _biases(batch, len(self.layers))
         edge_attr = batch.edge_attr
         for number, layer in enumerate(self.layers):
             if injected is not None:
                 x = x + self.injections[number](injected)
-            x, edge_attr = layer(x, edge_index, edge_attr, layout, **bias)
+            x, edge_attr = layer(x, edge_index, edge_attr, layout, **biases[number])
         batch.x, batch.edge_attr = x, edge_attr
         return self.post_mp(batch)
+
+
+def _biases(batch: Any, num_layers: int) -> list[dict[str, Any]]:
+    """What each layer is called with beside its usual arguments."""
+    if "attn_bias" not in batch:
+        return [{}] * num_layers
+    bias = batch.attn_bias
+    return [{"attn_bias": b} for b in (bias if isinstance(bias, list) else [bias] * num_layers)]
 
 
 def _own_copy(batch: Any) -> Any:

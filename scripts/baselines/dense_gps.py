@@ -11,7 +11,7 @@ from graphgps_pearl.layers import Layout, MultiheadAttention
 class DenseAttention(MultiheadAttention):
     """The same weights and the same result; all B·n² scores are computed."""
 
-    def forward(self, x: Tensor, layout: Layout, bias: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, bias: object = None) -> Tensor:
         """Attend among packed nodes [N, F]."""
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)
         qkv = qkv.view(-1, 3, self.heads, self.dim // self.heads)

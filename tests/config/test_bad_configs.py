@@ -169,6 +169,29 @@ WORDS = {
         "dataset.node_encoder_name TypeDictNode+BPEARL posenc_BPEARL.num_layers 0 posenc_BPEARL.num_taps 0",
         "posenc_BPEARL.num_layers = 0: needs posenc_BPEARL.num_taps >= 1",
     ),
+    "a diagonal without taps": (
+        "dataset.node_encoder_name TypeDictNode+BPEARL posenc_BPEARL.tap_diagonal True",
+        "posenc_BPEARL.tap_diagonal = True: needs num_taps >= 2, which is 1",
+    ),
+    "pairs for Performer": (
+        "dataset.node_encoder_name TypeDictNode+BPEARL posenc_BPEARL.pair_bias shared "
+        "gt.layer_type GINE+Performer",
+        "posenc_BPEARL.pair_bias = shared: Performer never forms the logits it would be added to",
+    ),
+    "pairs without attention": (
+        "dataset.node_encoder_name TypeDictNode+BPEARL posenc_BPEARL.pair_bias per_layer "
+        "gt.layer_type GINE+None",
+        "posenc_BPEARL.pair_bias = per_layer: gt.layer_type = GINE+None has no attention",
+    ),
+    "pairs for message passing": (
+        "dataset.node_encoder_name TypeDictNode+BPEARL posenc_BPEARL.pair_bias shared model.type custom_gnn",
+        "posenc_BPEARL.pair_bias = shared: model.type custom_gnn has no attention",
+    ),
+    "pairs on edges nobody reads": (
+        "dataset.node_encoder_name TypeDictNode+BPEARL posenc_BPEARL.pair_edges True "
+        "gt.layer_type GCN+Transformer",
+        "posenc_BPEARL.pair_edges = True: GCN reads no edge features",
+    ),
     "chunks under batch norm": (
         "dataset.node_encoder_name TypeDictNode+RPEARL posenc_RPEARL.chunk_size 10",
         "posenc_RPEARL.chunk_size = 10: posenc_RPEARL.norm = batch would differ",

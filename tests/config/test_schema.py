@@ -118,14 +118,14 @@ def test_every_encoding_has_a_switch() -> None:
 
 
 def test_pearl_groups_are_the_modules_arguments() -> None:
-    from graphgps_pearl.pearl import BPEARL, GSOS, LAWS, NORMS, POOLS, RPEARL, SKIPS
+    from graphgps_pearl.pearl import BPEARL, GSOS, LAWS, NORMS, PAIR_POOLS, POOLS, RPEARL, SKIPS
     from graphgps_pearl.pearl.names import ACTIVATIONS
 
     placed = {"enable", "pass_as_var", "inject"}
     # How B-PEARL computes is no setting of the encoding: which pairs are equal may come with the data.
     for name, module, keys_only, arguments_only in (
         ("RPEARL", RPEARL, set(), set()),
-        ("BPEARL", BPEARL, {"plan"}, {"quotient"}),
+        ("BPEARL", BPEARL, {"plan", "pair_bias", "pair_edges"}, {"quotient", "return_pairs"}),
     ):
         group = config.defaults()[f"posenc_{name}"]
         arguments = {k: p for k, p in inspect.signature(module).parameters.items() if k not in arguments_only}
@@ -139,8 +139,9 @@ def test_pearl_groups_are_the_modules_arguments() -> None:
     assert set(keys["posenc_BPEARL.norm"].choices) == set(NORMS)
     assert set(keys["posenc_BPEARL.skip"].choices) == set(SKIPS)
     assert set(keys["posenc_BPEARL.act"].choices) == set(ACTIVATIONS)
-    for pool in POOLS:
-        assert keys["posenc_BPEARL.pool"].read(f"{pool}") == pool
+    for group, pools in (("posenc_RPEARL", POOLS), ("posenc_BPEARL", PAIR_POOLS)):
+        for pool in pools:
+            assert keys[f"{group}.pool"].read(pool) == pool
 
 
 def test_layer_types_are_the_layers() -> None:

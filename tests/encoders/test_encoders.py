@@ -217,18 +217,6 @@ def test_eigenvectors_prepared_with_other_settings_are_refused() -> None:
         encoder(batch_of(graphs(old)))
 
 
-def test_each_argument_of_pearl_is_a_key() -> None:
-    import inspect
-
-    from graphgps_pearl.pearl import BPEARL, RPEARL
-
-    placing = {"enable", "pass_as_var", "inject", "plan"}
-    for module in (RPEARL, BPEARL):
-        group = f"posenc_{module.__name__}."
-        keys = {key.removeprefix(group) for key in SCHEMA if key.startswith(group)}
-        assert keys - placing == set(inspect.signature(module).parameters) - {"quotient"}
-
-
 @pytest.mark.parametrize(
     ("composition", "settings", "message"),
     [

@@ -20,6 +20,7 @@ ACTIVATIONS = (
     "identity",
 )
 POOLS = ("mean", "sum", "var", "std", "max")
+PAIR_POOLS = (*POOLS, "self")
 
 
 def switch(used: bool = True) -> dict[str, Key]:
@@ -94,14 +95,14 @@ def kernel(used: bool = True) -> dict[str, Key]:
     }
 
 
-def phi(pool: str) -> dict[str, Key]:
-    """The GNN Φ of PEARL and the statistic over its samples."""
+def phi(pool: str, pools: tuple[str, ...] = POOLS) -> dict[str, Key]:
+    """The GNN Φ of PEARL and the statistic over its samples, one or several of ``pools``."""
 
     def check_pool(text: str) -> str | None:
         parts = text.split("+")
-        if set(parts) <= set(POOLS) and len(set(parts)) == len(parts):
+        if set(parts) <= set(pools) and len(set(parts)) == len(parts):
             return None
-        return f"expected one or several of {', '.join(POOLS)} joined by +, such as mean+std"
+        return f"expected one or several of {', '.join(pools)} joined by +, such as mean+std"
 
     return {
         "hidden_dim": Key(40, "Width F of Φ.", min=1),

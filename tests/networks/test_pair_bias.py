@@ -1,0 +1,175 @@
+"""B-PEARL's pairs in a network: on the attention's logits and on the edges, from zero, whatever the batch."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from helpers.network_configs import SMALL, ZINC, batch_of, make
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+from yacs.config import CfgNode
+
+from graphgps_pearl import networks
+from graphgps_pearl.layers import Layout
+from graphgps_pearl.pearl import BPEARL
+
+BPEARL_KEYS = (
+    *("dataset.node_encoder_name", "TypeDictNode+BPEARL", "posenc_BPEARL.dim_pe", 4),
+    *("posenc_BPEARL.hidden_dim", 6, "posenc_BPEARL.num_layers", 2, "posenc_BPEARL.num_taps", 3),
+)
+WAYS = [
+    ("posenc_BPEARL.pair_bias", "shared"),
+    ("posenc_BPEARL.pair_bias", "per_layer"),
+    ("posenc_BPEARL.pair_edges", True),
+    ("posenc_BPEARL.pair_bias", "per_layer", "posenc_BPEARL.pair_edges", True),
+]
+SIZES = (6, 1, 9, 3, 9)
+
+
+def build(*words: object) -> tuple[nn.Module, CfgNode]:
+    cfg = make(ZINC, *SMALL[:6], "gt.attn_dropout", 0.0, *BPEARL_KEYS, *words)
+    torch.manual_seed(0)
+    return networks.build(cfg, 1, 1).double(), cfg
+
+
+def wake(model: nn.Module) -> nn.Module:
+    """The same model with projections that are no longer zero."""
+    encoder = model.encoder.node_encoder.encoders[1]
+    generator = torch.Generator().manual_seed(1)
+    for module in (encoder.pair_bias, encoder.pair_edges):
+        if module is not None:
+            with torch.no_grad():
+                module.weight.copy_(torch.randn(module.weight.shape, generator=generator))
+    return model
+
+
+@pytest.mark.parametrize("words", WAYS)
+def test_training_begins_as_without_pairs(words: tuple[object, ...]) -> None:
+    model, cfg = build(*words)
+    plain, _ = build()
+    own = model.state_dict()
+    assert set(plain.state_dict()) < set(own)
+    plain.load_state_dict({name: own[name] for name in plain.state_dict()})
+    batch = batch_of(cfg, SIZES)
+    torch.testing.assert_close(model(batch)[0], plain(batch)[0], rtol=1e-12, atol=1e-12)
+    wake(model)
+    assert (model(batch)[0] - plain(batch)[0]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("words", WAYS)
+def test_every_parameter_learns_from_the_first_step(words: tuple[object, ...]) -> None:
+    model, cfg = build(*words, "posenc_BPEARL.pool", "sum+self", "posenc_BPEARL.tap_diagonal", True)
+    model(batch_of(cfg, SIZES))[0].square().sum().backward()
+    idle = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().max() > 0]
+    # biases before a batch norm have no effect, with pairs or without
+    plain, plain_cfg = build("posenc_BPEARL.pool", "sum+self", "posenc_BPEARL.tap_diagonal", True)
+    plain(batch_of(plain_cfg, SIZES))[0].square().sum().backward()
+    without = [n for n, p in plain.named_parameters() if p.grad is None or not p.grad.abs().max() > 0]
+    assert set(idle) <= set(without)
+    assert any("pair_" in name for name, _ in model.named_parameters())
+
+
+@pytest.mark.parametrize("words", WAYS)
+def test_neither_batching_nor_the_order_of_nodes_matters(words: tuple[object, ...]) -> None:
+    model, cfg = build(*words)
+    wake(model).eval()
+    batch = batch_of(cfg, SIZES)
+    together, _ = model(batch)
+    for graph, expected in zip(batch.to_data_list(), together, strict=True):
+        alone, _ = model(Batch.from_data_list([graph]))
+        torch.testing.assert_close(alone[0], expected, rtol=1e-10, atol=1e-10)
+        order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(2))
+        moved = copy.copy(graph)
+        moved.x = graph.x[order.argsort()]
+        moved.edge_index = order[graph.edge_index]
+        again, _ = model(Batch.from_data_list([moved]))
+        torch.testing.assert_close(again[0], expected, rtol=1e-10, atol=1e-10)
+
+
+def dense_bias(model: nn.Module, batch: Batch) -> list[Tensor]:
+    """The formula, one pair after the other: [B, H, n, n] of each layer."""
+    encoder = model.encoder.node_encoder.encoders[1]
+    encoding: BPEARL = encoder.encoding
+    encoding.quotient = False
+    _, pairs = encoding(batch.edge_index, batch.batch)
+    encoding.quotient = True
+    values = pairs.to_dense()
+    heads, layers = encoder.pair_bias.heads, encoder.pair_bias.layers
+    weight = encoder.pair_bias.weight.view(-1, layers, 2, heads)
+    n = int(batch.batch.bincount().max())
+    dense = [values.new_zeros(batch.num_graphs, heads, n, n) for _ in range(layers)]
+    first = batch.ptr
+    for g in range(batch.num_graphs):
+        for v in range(int(first[g + 1] - first[g])):
+            for m in range(int(first[g + 1] - first[g])):
+                for number, bias in enumerate(dense):
+                    bias[g, :, v, m] = (
+                        values[first[g] + v, m] @ weight[:, number, 0]
+                        + values[first[g] + m, v] @ weight[:, number, 1]
+                    )
+    return dense
+
+
+@pytest.mark.parametrize("kind", ["shared", "per_layer"])
+def test_the_bias_is_that_of_the_formula(kind: str) -> None:
+    model, cfg = build("posenc_BPEARL.pair_bias", kind)
+    wake(model)
+    batch = batch_of(cfg, SIZES)
+    expected = dense_bias(model, batch)
+    encoder = model.encoder.node_encoder.encoders[1]
+    _, pairs = encoder.encoding(batch.edge_index, batch.batch)
+    made = encoder.pair_bias(pairs)
+    biases = made if isinstance(made, list) else [made]
+    assert len(biases) == len(expected) == (1 if kind == "shared" else 2)
+    layout = Layout.of(batch.batch, batch.num_graphs)
+    for bias, dense in zip(biases, expected, strict=True):
+        assert len(layout.grouping.groups) >= 1
+        for group in layout.grouping.groups:
+            wanted = dense[group.graphs, :, : group.size, : group.size]
+            torch.testing.assert_close(bias.of_group(group), wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_gradients_are_those_of_the_formula() -> None:
+    """The whole network with the bias gathered from the rows, and with it written out."""
+    model, cfg = build("posenc_BPEARL.pair_bias", "per_layer")
+    wake(model)
+    batch = batch_of(cfg, SIZES)
+    fast, _ = model(batch)
+    gradients = torch.autograd.grad(fast.square().sum(), list(model.parameters()))
+    encoder = model.encoder.node_encoder.encoders[1]
+    written = dense_bias(model, batch)
+    encoder.pair_bias.forward = lambda pairs: written
+    slow, _ = model(batch)
+    torch.testing.assert_close(fast, slow, rtol=1e-10, atol=1e-10)
+    expected = torch.autograd.grad(slow.square().sum(), list(model.parameters()))
+    for (name, _), a, b in zip(model.named_parameters(), gradients, expected, strict=True):
+        scale = b.abs().max().clamp(min=1)
+        assert (a - b).abs().max() / scale < 1e-9, name
+
+
+def test_the_value_on_an_edge_is_that_of_its_pair() -> None:
+    model, cfg = build("posenc_BPEARL.pair_edges", True)
+    wake(model).eval()
+    batch = batch_of(cfg, SIZES)
+    encoder = model.encoder.node_encoder.encoders[1]
+    _, pairs = encoder.encoding(batch.edge_index, batch.batch)
+    dense, (u, v) = pairs.to_dense(), batch.edge_index
+    position = torch.arange(batch.num_nodes) - batch.ptr[batch.batch]
+    expected = encoder.pair_edges(dense[v, position[u]])
+    plain, _ = build()
+    own = model.state_dict()
+    plain.load_state_dict({name: own[name] for name in plain.state_dict()})
+    encoded, without = model.encoder(batch.clone()), plain.eval().encoder(batch.clone())
+    torch.testing.assert_close(encoded.edge_attr - without.edge_attr, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_cached_plans_bring_the_pairs() -> None:
+    words = ("posenc_BPEARL.pair_bias", "per_layer", "posenc_BPEARL.pair_edges", True)
+    model, cfg = build(*words)
+    cached, cached_cfg = build(*words, "posenc_BPEARL.plan", "cached")
+    cached.load_state_dict(wake(model).state_dict())
+    batch = batch_of(cached_cfg, SIZES)
+    assert "bpearl_pair_row" in batch
+    torch.testing.assert_close(cached(batch)[0], model(batch_of(cfg, SIZES))[0], rtol=1e-10, atol=1e-10)
