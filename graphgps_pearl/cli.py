@@ -115,6 +115,7 @@ COMMANDS = {
     "train": ("graphgps_pearl.cli:train", "train a config, the same as main.py"),
     "compare": ("graphgps_pearl.report.compare:compare", "train configs side by side and compare them"),
     "report": ("graphgps_pearl.report.compare:report", "compare the runs in a results folder"),
+    "search": ("graphgps_pearl.report.search:search", "search for the best values of config keys"),
     "predict": ("graphgps_pearl.inference.commands:predict", "predict molecules with a trained model"),
     "describe": ("graphgps_pearl.inference.commands:describe", "a config or model at a glance"),
     "encode": ("graphgps_pearl.inference.commands:encode", "write and draw positional encodings"),

@@ -7,7 +7,7 @@ file means the same here. :data:`SCHEMA` has every key with its type, range and 
 
 from graphgps_pearl.config.graphgym import activate
 from graphgps_pearl.config.key import Key
-from graphgps_pearl.config.loading import dump, load, override, parse, unused
+from graphgps_pearl.config.loading import dump, load, override, parse, read, unused
 from graphgps_pearl.config.resolving import encodings
 from graphgps_pearl.config.schema import SCHEMA, add_group, defaults
 from graphgps_pearl.config.times import kernel_times
@@ -26,5 +26,6 @@ __all__ = [
     "load",
     "override",
     "parse",
+    "read",
     "unused",
 ]

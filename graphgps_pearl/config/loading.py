@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from yacs.config import CfgNode
 
-from graphgps_pearl.config.key import BadValueError, Scalar, as_written
+from graphgps_pearl.config.key import BadValueError, Scalar, Value, as_written
 from graphgps_pearl.config.nearest import nearest
 from graphgps_pearl.config.resolving import resolve
 from graphgps_pearl.config.rules import check
@@ -89,6 +89,19 @@ def override(cfg: CfgNode, overrides: Iterable[object]) -> CfgNode:
     return _finish(copy, list(_pairs(overrides)), dict.fromkeys(SCHEMA, 1), COMMAND_LINE)
 
 
+def read(key: str, text: str) -> Value:
+    """The value that ``KEY TEXT`` on the command line would give a key, by itself."""
+    (setting,) = _pairs([key, text])
+    return _value(setting)
+
+
+def _value(setting: Setting) -> Value:
+    try:
+        return SCHEMA[setting.key].read(setting.raw)
+    except BadValueError as error:
+        raise ConfigError(f"{setting.where}: {setting.key} = {_shown(setting.raw)}: {error}") from None
+
+
 def dump(cfg: CfgNode) -> str:
     """The whole config as YAML; loading it gives an equal config."""
     return yaml.dump(_plain(cfg), Dumper=_Dumper, sort_keys=False, width=10_000)
@@ -101,10 +114,7 @@ def unused(cfg: CfgNode) -> list[str]:
 
 def _finish(cfg: CfgNode, settings: list[Setting], layers: dict[str, int], name: str) -> CfgNode:
     for setting in settings:
-        try:
-            put(cfg, setting.key, SCHEMA[setting.key].read(setting.raw))
-        except BadValueError as error:
-            raise ConfigError(f"{setting.where}: {setting.key} = {_shown(setting.raw)}: {error}") from None
+        put(cfg, setting.key, _value(setting))
         layers[setting.key] = setting.layer
     resolve(cfg, layers, name)
     check(cfg, name)

@@ -7,38 +7,15 @@ unfinished runs and leaves finished ones alone.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from graphgps_pearl import config
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
+from graphgps_pearl.report.jobs import Ending, Job, do, in_turn
 from graphgps_pearl.training.run_folder import config_folder
-
-#: Beside the run folders, so that ``--overwrite`` of a run does not take its log.
-LOG = "{}.log"
-FAILURE = "failed.txt"
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run to do: a config file, words over it, and a seed."""
-
-    file: Path
-    seed: int
-    words: tuple[str, ...]
-    folder: Path  # <out_dir>/<config>[-name_tag]/<seed>
-
-    def command(self) -> list[str]:
-        """What trains it."""
-        train = [sys.executable, "-m", "graphgps_pearl", "train", "--cfg", str(self.file)]
-        return [*train, *self.words, "seed", str(self.seed)]
 
 
 def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
@@ -81,27 +58,6 @@ def _is_dataset(base: Path, prefix: str) -> bool:
     return base.stem.startswith(f"{prefix}-") and base.with_name(f"{prefix}-none.yaml").is_file()
 
 
-def do(job: Job, alone: bool = True) -> str:
-    """Run a job; returns a line that says how it ended. Runs beside each other have one thread each."""
-    environment = dict(os.environ) if alone else {"OMP_NUM_THREADS": "1", **os.environ}
-    job.folder.parent.mkdir(parents=True, exist_ok=True)
-    failure = job.folder / FAILURE
-    failure.unlink(missing_ok=True)
-    log = job.folder.with_name(LOG.format(job.folder.name))
-    with log.open("w") as file:
-        done = subprocess.run(
-            job.command(), stdout=file, stderr=subprocess.STDOUT, env=environment, check=False
-        )
-    code = done.returncode
-    name = f"{job.folder.parent.name}, seed {job.seed}"
-    if code == 0:
-        return f"{name}: done"
-    lines = log.read_text().strip().splitlines() or [f"exit code {code}"]
-    job.folder.mkdir(parents=True, exist_ok=True)
-    failure.write_text(f"{lines[-1]} (see {log})\n")
-    return f"{name}: failed, {lines[-1]}"
-
-
 def _parser(prog: str | None, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=prog, description=description)
     parser.add_argument(
@@ -127,13 +83,16 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
 
     def work() -> None:
         jobs = _jobs(args)
-        with ThreadPoolExecutor(max(1, args.jobs)) as pool:
-            for i, said in enumerate(pool.map(partial(do, alone=args.jobs < 2), jobs), start=1):
-                print(f"[{i}/{len(jobs)}] {said}", flush=True)
+        for i, (job, ending) in enumerate(_endings(jobs, args.jobs), start=1):
+            print(f"[{i}/{len(jobs)}] {job.name}: {ending}", flush=True)
         names = list(dict.fromkeys(job.folder.parent.name for job in jobs))
         show(jobs[0].folder.parent.parent, names, args.baseline, args.split)
 
     return run_command(work)
+
+
+def _endings(jobs: Sequence[Job], at_once: int) -> Iterator[tuple[Job, Ending]]:
+    return zip(jobs, in_turn(partial(do, alone=at_once < 2), jobs, at_once), strict=True)
 
 
 def _jobs(args: argparse.Namespace) -> list[Job]:

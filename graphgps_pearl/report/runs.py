@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.report.compare import FAILURE
+from graphgps_pearl.report.jobs import FAILURE
 from graphgps_pearl.training.run_folder import RunFolder
 
 
@@ -37,11 +37,11 @@ class Run:
 
     @property
     def state(self) -> str:
-        """``finished``, ``failed``, or how far an unfinished run has come."""
+        """``finished``, why it ended early, or how far an unfinished run has come."""
         if self.result is not None:
             return "finished"
         if self.failure:
-            return f"failed: {self.failure}"
+            return self.failure if self.failure.startswith("pruned") else f"failed: {self.failure}"
         return f"unfinished, {len(self.rows)} of {self.config['optim']['max_epoch']} epochs"
 
     @cached_property

@@ -107,6 +107,29 @@ def settings(config_text: str) -> dict[str, Any]:
     return flatten(config.defaults()) | flatten(yaml.safe_load(config_text))
 
 
+def first_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """Which key of two configs' settings differs and matters, in words; None if none does."""
+    for key in sorted((old.keys() | new.keys()) - HARMLESS_KEYS):
+        if old.get(key) != new.get(key):
+            return f"{key} = {old.get(key)!r}, now it is {new.get(key)!r}"
+    return None
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, busy: str) -> Iterator[None]:
+    """Hold a lock on a file, or say that another process is ``busy``; the system frees that of a dead one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            # Not flock: child processes would inherit it and outlive a killed parent.
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise UserError(busy) from None
+        except OSError as error:  # some network file systems have no locks
+            log.info("%s cannot be locked (%s)", path, error.strerror)
+        yield
+
+
 def config_folder(out_dir: Path, cfg_file: Path, name_tag: str) -> Path:
     """``<out_dir>/<config>[-name_tag]``, the folder of a config's runs."""
     return out_dir / (f"{cfg_file.stem}-{name_tag}" if name_tag else cfg_file.stem)
@@ -125,22 +148,13 @@ class RunFolder:
         self.data = path / "data.json"
         self.result = path / "result.json"
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from training this run meanwhile; the system frees the lock of a dead one."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with (self.path.parent / f".{self.path.name}.lock").open("w") as file:
-            try:
-                # Not flock: the loader's worker processes would inherit it and outlive a killed run.
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except (BlockingIOError, PermissionError):
-                raise UserError(
-                    f"{self.path} is being trained by another process; wait for it, or give name_tag NAME "
-                    "for a run of its own"
-                ) from None
-            except OSError as error:  # some network file systems have no locks
-                log.info("%s cannot be locked (%s)", self.path, error.strerror)
-            yield
+    def locked(self) -> contextlib.AbstractContextManager[None]:
+        """Keep other processes from training this run meanwhile."""
+        return exclusive(
+            self.path.parent / f".{self.path.name}.lock",
+            f"{self.path} is being trained by another process; wait for it, or give name_tag NAME "
+            "for a run of its own",
+        )
 
     def open(self, config_text: str, *, overwrite: bool = False) -> None:
         """Make the folder, or make sure that what it holds is this very run."""
@@ -163,13 +177,12 @@ class RunFolder:
                 f"{self.config} cannot be read ({type(error).__name__}), so what run this is is not known: "
                 "give --overwrite to replace it, or name_tag NAME to keep both"
             ) from error
-        new = settings(config_text)
-        for key in sorted((old.keys() | new.keys()) - HARMLESS_KEYS):
-            if old.get(key) != new.get(key):
-                raise UserError(
-                    f"{self.path} holds a run with {key} = {old.get(key)!r}, now it is {new.get(key)!r}: "
-                    "give --overwrite to replace that run, or name_tag NAME to keep both"
-                )
+        changed = first_change(old, settings(config_text))
+        if changed:
+            raise UserError(
+                f"{self.path} holds a run with {changed}: "
+                "give --overwrite to replace that run, or name_tag NAME to keep both"
+            )
 
     def write_text(self, path: Path, text: str) -> None:
         """Write a text file whole or not at all."""

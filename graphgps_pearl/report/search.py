@@ -1,0 +1,314 @@
+"""``search`` looks for the best values of config keys with Optuna; the study is a file that can be continued.
+
+Every trial is an ordinary run, in ``<out_dir>/search-<study>/<config>-trial-<number>/<seed>``. The validation
+metric decides, and no other split is read. A trial whose validation curve stays behind the median of the
+others is ended early; one above the parameter budget ends before its data is loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from yacs.config import CfgNode
+
+from graphgps_pearl import config
+from graphgps_pearl.command import run_command
+from graphgps_pearl.config.schema import put
+from graphgps_pearl.errors import ConfigError, UserError
+from graphgps_pearl.report.jobs import Ending, Job, do, in_turn
+from graphgps_pearl.report.search_space import Dimension, parse_space
+from graphgps_pearl.training.run_folder import (
+    RunFolder,
+    config_folder,
+    exclusive,
+    first_change,
+    settings,
+)
+
+if TYPE_CHECKING:
+    from optuna import Study, Trial
+
+_FAILURES_IN_A_ROW = 3
+_OVER_BUDGET = "train.max_params:"
+_BUSY_RUN = "is being trained by another process"
+
+
+def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
+    """``search CONFIG --keys KEY=VALUES ... [--trials N] [KEY VALUE ...]``."""
+    args = _parser(prog).parse_intermixed_args(argv)
+
+    def work() -> None:
+        file = Path(args.config)
+        cfg = config.load(file, args.overrides)
+        space = parse_space(args.keys, cfg)
+        if args.trials < 1:
+            raise UserError(f"--trials {args.trials}: at least one trial")
+        _optuna()
+        name = args.study or config_folder(Path(), file, cfg.name_tag).name
+        folder = Path(cfg.out_dir) / f"search-{name}"
+        storage = args.storage or folder / "study.db"
+        busy = f"{storage} is being searched by another process; wait for it, or give --storage FILE"
+        with exclusive(storage.with_name(f".{storage.name}.lock"), busy):
+            found = Search(file, tuple(args.overrides), cfg, space, folder, storage, name)
+            found.run(args.trials, args.jobs)
+            print(found.describe())
+
+    return run_command(work)
+
+
+def _parser(prog: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="Search for the best values of config keys, by the validation metric.",
+        epilog="The same command continues an interrupted search; a larger --trials goes on with a finished "
+        "one. KEY=A,B,C chooses, KEY=LOW:HIGH is a range, LOW:HIGH:STEP one in steps, LOW:HIGH:log a "
+        "logarithmic one.",
+    )
+    parser.add_argument("config", metavar="CONFIG", help="config file to start from")
+    parser.add_argument("overrides", nargs="*", metavar="KEY VALUE", help="config keys to set in all trials")
+    parser.add_argument(
+        "--keys",
+        nargs="+",
+        required=True,
+        metavar="KEY=VALUES",
+        help="what to vary, such as posenc_BPEARL.num_layers=3,5,7 optim.base_lr=1e-4:1e-2:log",
+    )
+    parser.add_argument("--trials", type=int, default=20, metavar="N", help="trials in all (default 20)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="trials at the same time")
+    parser.add_argument(
+        "--storage", type=Path, metavar="FILE", help="SQLite file (default <out_dir>/search-<study>/study.db)"
+    )
+    parser.add_argument("--study", metavar="NAME", help="name of the study (default: the config's)")
+    return parser
+
+
+def _optuna() -> ModuleType:
+    try:
+        import optuna
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"search needs a package that is not installed ({error.name}): pip install 'optuna>=5,<6'"
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+class Search:
+    """A study and how its trials are run.
+
+    Args:
+        file: the config that trials start from.
+        words: set over it in every trial.
+        cfg: both together.
+        space: what is varied.
+        folder: where the trials' run folders go.
+        storage: the SQLite file.
+        name: of the study in it.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        words: tuple[str, ...],
+        cfg: CfgNode,
+        space: tuple[Dimension, ...],
+        folder: Path,
+        storage: Path,
+        name: str,
+    ) -> None:
+        self.file, self.words, self.cfg, self.space, self.folder = file, words, cfg, space, folder
+        self.storage = storage
+        self.study = self._open(name)
+        self.lock = threading.Lock()
+        self.failures = 0  # in a row
+
+    @cached_property
+    def metric(self) -> tuple[str, bool]:
+        """The selection metric, and whether larger is better."""
+        from graphgps_pearl.training.metrics import best_metric
+
+        return best_metric(self.cfg.metric_best, self.cfg.metric_agg, self.cfg.dataset.task_type)
+
+    def _open(self, name: str) -> Study:
+        """The study in the storage, or a new one; an old one must be this very search."""
+        optuna = _optuna()
+        self.storage.parent.mkdir(parents=True, exist_ok=True)
+        warmup = self.cfg.optim.max_epoch // 4  # epochs; earlier curves say little
+        try:
+            study = optuna.create_study(
+                storage=f"sqlite:///{self.storage.resolve()}",
+                study_name=name,
+                direction="maximize" if self.metric[1] else "minimize",
+                pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=warmup),
+                load_if_exists=True,
+            )
+            # The same seed again would propose the same trials again.
+            study.sampler = optuna.samplers.TPESampler(seed=self.cfg.seed + len(study.trials))
+            self._require_same(study)
+        except UserError:
+            raise
+        except Exception as error:  # SQLAlchemy's, Alembic's or Optuna's own
+            line = str(error).strip().splitlines()[0]
+            raise UserError(
+                f"{self.storage}: cannot be used as Optuna's storage ({type(error).__name__}: {line}); "
+                "give --storage FILE for a new one"
+            ) from error
+        return study
+
+    def _require_same(self, study: Study) -> None:
+        text, keys = config.dump(self.cfg), {d.key: d.text for d in self.space}
+        if not study.user_attrs:
+            study.set_user_attr("config", text)
+            study.set_user_attr("keys", keys)
+            return
+        old = study.user_attrs
+        changed = first_change(settings(old["config"]), settings(text))
+        if not changed and old["keys"] != keys:
+            changed = "--keys " + " ".join(f"{k}={v}" for k, v in old["keys"].items()) + ", now they differ"
+        if changed:
+            raise UserError(
+                f"{self.storage} holds a search with {changed}: give --study NAME for a search of its own"
+            )
+
+    def run(self, trials: int, jobs: int) -> None:
+        """Bring the study to so many trials; those that a killed search left are continued first."""
+        self._take_up()
+        left = range(len(self._counted()), trials)
+        work = lambda _: self._trial(trials, alone=jobs < 2)  # noqa: E731
+        for _ in in_turn(work, left, jobs):
+            pass
+
+    def _take_up(self) -> None:
+        """Queue the trials that were running when the search ended; they go on in their folders."""
+        from optuna.trial import TrialState
+
+        for trial in self.study.get_trials(states=(TrialState.RUNNING,)):
+            self.study.enqueue_trial(trial.params, user_attrs={"folder": _folder_number(trial)})
+            self.study.tell(trial.number, state=TrialState.FAIL)
+
+    def _counted(self) -> list[Any]:
+        """The trials that are over; of one that was interrupted and continued, its last part."""
+        last = {_folder_number(t): t for t in self.study.trials}
+        return [t for t in last.values() if t.state.is_finished()]
+
+    def _trial(self, of: int, alone: bool) -> None:
+        from optuna.trial import TrialState
+
+        with self.lock:
+            trial = self.study.ask({d.key: d.distribution() for d in self.space})
+        number = _folder_number(trial)
+        value, state, said = self._outcome(trial, number, alone)
+        trial.set_user_attr("said", said)
+        with self.lock:
+            self.study.tell(trial, value, state=state)
+            chosen = " ".join(f"{k} {v}" for k, v in trial.params.items())
+            print(f"[{len(self._counted())}/{of}] trial {number}: {said}  ({chosen})", flush=True)
+            self.failures = self.failures + 1 if state == TrialState.FAIL else 0
+            if self.failures == _FAILURES_IN_A_ROW:
+                raise UserError(f"{self.failures} trials in a row failed; the last: {said}")
+
+    def _outcome(self, trial: Trial, number: int, alone: bool) -> tuple[float | None, Any, str]:
+        """(value, state, what is said) of a trial."""
+        from optuna.trial import TrialState
+
+        twin = self._twin(trial)
+        if twin is not None:
+            return twin.value, TrialState.COMPLETE, f"has the settings of trial {_folder_number(twin)}"
+        words = [*self.words, "out_dir", str(self.folder), "name_tag", f"trial-{number:03d}"]
+        words += [str(word) for pair in trial.params.items() for word in pair]
+        try:
+            config.load(self.file, words)
+        except ConfigError as error:
+            return None, TrialState.PRUNED, f"not trained, {error}"
+        path = config_folder(self.folder, self.file, f"trial-{number:03d}") / str(self.cfg.seed)
+        ending = do(
+            Job(self.file, self.cfg.seed, tuple(words), path), alone=alone, watch=Watch(trial, self, path)
+        )
+        return self._read(ending, RunFolder(path))
+
+    def _twin(self, trial: Trial) -> Any:
+        """A trial that was trained to its end with the same settings."""
+        done = (t for t in self.study.trials if t.value is not None and t.params == trial.params)
+        return next(done, None)
+
+    def _read(self, ending: Ending, folder: RunFolder) -> tuple[float | None, Any, str]:
+        from optuna.trial import TrialState
+
+        if ending.state == "done":
+            result = folder.read_result() or {}
+            value = result.get("best", {}).get(result.get("metric"), math.nan)
+            if math.isnan(value):
+                return None, TrialState.FAIL, "failed, its validation metric is never a number"
+            return value, TrialState.COMPLETE, f"{result['metric'].replace('_', ' ')} {value:.4f}"
+        if ending.state == "interrupted" or _BUSY_RUN in ending.said:
+            raise UserError(f"{folder.path}: {ending}")
+        if ending.state == "stopped":
+            return None, TrialState.PRUNED, ending.said
+        if _OVER_BUDGET in ending.said:
+            return None, TrialState.PRUNED, f"over the budget, {ending.said.removeprefix('error: ')}"
+        return None, TrialState.FAIL, str(ending)
+
+    def describe(self) -> str:
+        """The best trial, as a config and as a command."""
+        from optuna.trial import TrialState
+
+        kinds = Counter(trial.state for trial in self._counted())
+        numbers = (
+            f"{kinds[TrialState.COMPLETE]} trained to the end, {kinds[TrialState.PRUNED]} ended early or not "
+            f"begun, {kinds[TrialState.FAIL]} failed"
+        )
+        if not kinds[TrialState.COMPLETE]:
+            return f"no trial was trained to its end ({numbers}); each line above says why"
+        best = self.study.best_trial
+        words = [*self.words, *(str(word) for pair in best.params.items() for word in pair)]
+        tree = CfgNode()
+        for key, value in best.params.items():
+            put(tree, key, value)
+        return (
+            f"\nbest: trial {_folder_number(best)}, {self.metric[0]} {best.value:.4f} in validation "
+            f"({numbers})\n\n"
+            f"as a config beside {self.file.name}:\n\nbase: {self.file.name}\n{config.dump(tree)}\n"
+            f"as words:\n\npython main.py --cfg {self.file} {' '.join(words)}\n\n"
+            f"study: {self.storage}\ncurves: tensorboard --logdir {self.folder} --host localhost"
+        )
+
+
+def _folder_number(trial: Any) -> int:
+    """The number in the name of a trial's folder: its own, or that of the trial which it continues."""
+    return trial.user_attrs.get("folder", trial.number)
+
+
+class Watch:
+    """Tells Optuna a running trial's validation curve; called again and again, it says when to stop."""
+
+    def __init__(self, trial: Trial, search: Search, path: Path) -> None:
+        self.trial, self.search, self.folder = trial, search, RunFolder(path)
+        self.seen = -1
+
+    def __call__(self) -> str | None:
+        """The reason to end the run here, or None."""
+        if not self.folder.data.exists():
+            return None
+        split = json.loads(self.folder.data.read_text())["select_split"]
+        metric = self.search.metric[0]
+        for row in self.folder.read_metrics():
+            epoch, value = int(row["epoch"]), float(row.get(f"{split}_{metric}") or math.nan)
+            if epoch <= self.seen or math.isnan(value):
+                continue
+            self.seen = epoch
+            self.trial.report(value, epoch)
+            if epoch + 1 < self.search.cfg.optim.max_epoch and self.trial.should_prune():
+                return (
+                    f"pruned after epoch {epoch + 1}: {split} {metric} {value:.4f} is behind the median of "
+                    "the trials before"
+                )
+        return None
