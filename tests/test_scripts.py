@@ -19,11 +19,53 @@ def test_scripts_parse_and_name_configs_that_exist(script):
 
 
 def test_experiments_name_configs_of_every_dataset():
-    encoders = re.search(r"for encoder in (.*);", (REPOSITORY / "run" / "experiments.sh").read_text())
-    assert encoders is not None
-    for dataset in ("zinc", "peptides", "peptides-func", "drugood"):
-        for encoder in encoders[1].split():
-            assert (REPOSITORY / "configs" / f"{dataset}-{encoder}.yaml").is_file()
+    script = (REPOSITORY / "run" / "experiments.sh").read_text()
+    cases = dict(re.findall(r"^    ([a-z*|-]+)\) encoders=\"(.*)\" ;;$", script, re.MULTILINE))
+    datasets = {
+        "*": ("zinc", "peptides", "peptides-func", "drugood"),
+        "csl": ("csl",),
+        "reddit-*": ("reddit-b", "reddit-m"),
+    }
+    assert cases.keys() == datasets.keys()
+    for case, encoders in cases.items():
+        for dataset in datasets[case]:
+            for encoder in encoders.split():
+                assert (REPOSITORY / "configs" / f"{dataset}-{encoder}.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "runs"),
+    [
+        (["experiments.sh", "csl"], ["compare configs/csl-none.yaml configs/csl-rpearl.yaml"]),
+        (
+            ["experiments.sh", "reddit-m"],
+            ["compare configs/reddit-m-none.yaml configs/reddit-m-randomid.yaml"],
+        ),
+        (["experiments.sh", "zinc", "seed", "3"], ["--seeds 4 --baseline zinc-none seed 3"]),
+        (["ablation.sh", "taps"], ["posenc_BPEARL.num_taps 12", "posenc_RPEARL.num_taps 2"]),
+        (["ablation.sh", "layers", "optim.max_epoch", "9"], ["optim.max_epoch 9 posenc_BPEARL.num_layers 3"]),
+        (["ablation.sh", "backbone"], ["compare configs/zinc-bpearl-gine-487k.yaml"]),
+        (["ablation.sh", "parameters"], ["compare configs/zinc-bpearl-gine-487k.yaml"]),
+        (["ablation.sh", "samples"], ["--cfg configs/zinc-rpearl-gine-644k.yaml", "evaluate-samples"]),
+        (
+            ["ablation.sh", "configs/quickstart.yaml", "gt.layers", "2", "3"],
+            ["gt.layers 2 name_tag layers-2", "report results quickstart-layers-2 quickstart-layers-3"],
+        ),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_scripts_start_what_they_say(tmp_path, words, runs):
+    """With a Python that only writes down what it is asked to do, and takes configs that load."""
+    script = tmp_path / "run" / words[0]
+    script.parent.mkdir()
+    script.write_text((REPOSITORY / "run" / words[0]).read_text())
+    (tmp_path / "configs").symlink_to(REPOSITORY / "configs")
+    (tmp_path / "run" / "_environment.sh").write_text(f"cd {tmp_path}; PYTHON='echo'\n")
+    done = subprocess.run(["bash", script, *words[1:]], capture_output=True, text=True, check=True)
+    for run in runs:
+        assert run in done.stdout
+    for name in re.findall(r"configs/[a-z][\w.-]+\.yaml", done.stdout):
+        assert (REPOSITORY / name).is_file(), name
 
 
 def test_ci_runs_the_readmes_test_command():

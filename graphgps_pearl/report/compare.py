@@ -21,6 +21,12 @@ from graphgps_pearl.training.run_folder import config_folder
 def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
     """Every seed of every config, seed by seed, so that an early end leaves comparable runs."""
     configs = {file: config.load(file, words) for file in files}
+    folds = [file.name for file, cfg in configs.items() if cfg.run_multiple_splits]
+    if seeds > 1 and folds:
+        raise UserError(
+            f"--seeds {seeds}: {folds[0]} has a run for each of run_multiple_splits already; leave --seeds "
+            "out, or set run_multiple_splits []"
+        )
     jobs = []
     for i in range(seeds):
         for file, cfg in configs.items():

@@ -52,6 +52,11 @@ def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         space = parse_space(args.keys, cfg)
         if args.trials < 1:
             raise UserError(f"--trials {args.trials}: at least one trial")
+        if cfg.run_multiple_splits:
+            raise UserError(
+                f"{file}: run_multiple_splits makes several runs of a trial; set run_multiple_splits [], and "
+                "dataset.split_index to one of them"
+            )
         _optuna()
         name = args.study or config_folder(Path(), file, cfg.name_tag).name
         folder = Path(cfg.out_dir) / f"search-{name}"

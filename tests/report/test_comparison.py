@@ -1,12 +1,14 @@
 import csv
 import json
 import math
+from pathlib import Path
 
 import pytest
 from scipy import stats
 
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.report.compare import report, with_encoders
+from graphgps_pearl.report.compare import compare as compare_command
+from graphgps_pearl.report.compare import plan, report, with_encoders
 from graphgps_pearl.report.comparison import compare, paired_p_value, spread
 from graphgps_pearl.report.page import as_csv, as_markdown, as_text
 from graphgps_pearl.report.published import published
@@ -133,9 +135,14 @@ def test_runs_selected_by_different_metrics_are_not_compared(results):
         compare(find_runs(results))
 
 
-def test_encoders_take_their_settings_from_the_config_beside_the_base():
-    from pathlib import Path
+def test_folds_are_not_multiplied_by_seeds(capsys):
+    file = Path(__file__).resolve().parents[2] / "configs" / "csl-none.yaml"
+    assert compare_command([str(file), "--seeds", "2"]) == 2
+    assert "csl-none.yaml has a run for each of run_multiple_splits already" in capsys.readouterr().err
+    assert [job.folder.name for job in plan([file], 1, [])] == ["0"]
 
+
+def test_encoders_take_their_settings_from_the_config_beside_the_base():
     base = Path(__file__).resolve().parents[2] / "configs" / "zinc-bpearl.yaml"
     chosen = with_encoders(base, ["none", "LapPE", "RWSE", "BPEARL", "RandomID"], ["seed", "5"])
     assert [file.name for file, _ in chosen] == [

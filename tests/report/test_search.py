@@ -90,6 +90,7 @@ def run(monkeypatch, runs: Runs, *words: str) -> int:
         (["gnn.keep_edge=0.1,0.2"], "no key to search over"),
         ([RATE, "optim.base_lr=1e-3,1e-2"], "is given twice"),
         ([RATE, "--trials", "0"], "at least one trial"),
+        ([RATE, "--study", "a", "run_multiple_splits", "[0, 1]"], "makes several runs of a trial"),
     ],
 )
 def test_mistakes_are_one_line(folder, capsys, words, said):
