@@ -74,7 +74,7 @@ class BatchNorm(nn.Module):
             y = F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
             return F.relu(y) if relu else y
         y, mean, var, count = self._normalise(x, rows, relu)
-        self._track(mean, var, count)
+        self.track(mean, var, count)
         return y
 
     def _normalise(self, x: Tensor, rows: Rows | None, relu: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -82,7 +82,7 @@ class BatchNorm(nn.Module):
         return BatchNormReLU.apply(x, self.weight, self.bias, multiplicity, self.eps, relu)
 
     @torch.no_grad()
-    def _track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
+    def track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
         """Move the running statistics by one step for each group, in order (as one step at a time would)."""
         has_mean, has_var = (count > 0).squeeze(1), (count > 1).squeeze(1)
         unbiased = var * (count / (count - 1).clamp(min=1e-12))

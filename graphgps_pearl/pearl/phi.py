@@ -17,6 +17,7 @@ from itertools import groupby, pairwise
 import torch
 from torch import Tensor, nn
 
+from graphgps_pearl.pearl.chain import as_chain, chained
 from graphgps_pearl.pearl.names import ACTIVATIONS, check_name
 from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm, norm_and_activation
 from graphgps_pearl.pearl.rows import Rows
@@ -76,7 +77,11 @@ class TapLayer(Layer):
 
     def lift(self, x_taps: Tensor, rows: Rows) -> Tensor:
         """The layer from its taps on: :obj:`[R, K * in_dim]` to :obj:`[R, out_dim]`."""
-        x = x_taps @ self.weight.flatten(0, 1)
+        weight = self.weight.flatten(0, 1)
+        chain = as_chain(x_taps, [weight.t()], [self.norm], self.act) if self.bias is None else None
+        if chain is not None:
+            return chained(x_taps, chain, rows)
+        x = x_taps @ weight
         if self.bias is not None:
             x = x + self.bias
         return norm_and_activation(self.norm, self.act, x, rows)
@@ -122,12 +127,16 @@ class GINLayer(Layer):
         for module in (*self.linears, *self.norms):
             module.reset_parameters()
 
-    def forward(self, x: Tensor, rows: Rows) -> Tensor:
-        """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`."""
-        x = (1 + self.eps) * rows.keep(x) + rows.neighbours(x)
+    def forward(self, x: Tensor, rows: Rows, skip: bool = False) -> Tensor:
+        """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`; ``skip`` adds each row's own value to them."""
+        chain = as_chain(x, self.linears, self.norms, self.act)
+        if chain is not None:
+            return chained(x, chain, rows, self.eps, skip)
+        own = rows.keep(x)
+        x = (1 + self.eps) * own + rows.neighbours(x)
         for linear, norm in zip(self.linears, self.norms, strict=True):
             x = norm_and_activation(norm, self.act, linear(x), rows)
-        return x
+        return x + own if skip else x
 
     def __repr__(self) -> str:
         sizes = f"{self.in_dim}, {self.out_dim}, mlp_layers={len(self.linears)}"
@@ -185,9 +194,12 @@ class Phi(nn.Module):
         per_layer = rows if isinstance(rows, Sequence) else [rows] * len(self.layers)
         total: Tensor | None = None
         for layer, layer_rows in zip(self.layers, per_layer, strict=True):
-            out = layer(x, layer_rows)
-            if self.skip == "residual" and layer.in_dim == layer.out_dim:
-                out = out + layer_rows.keep(x)
+            skipped = self.skip == "residual" and layer.in_dim == layer.out_dim
+            if isinstance(layer, GINLayer):
+                out = layer(x, layer_rows, skip=skipped)
+            else:
+                out = layer(x, layer_rows)
+                out = out + layer_rows.keep(x) if skipped else out
             if self.skip == "sum":
                 total = out if total is None else layer_rows.keep(total) + out
             x = out

@@ -163,6 +163,8 @@ class LayerRows(_Weighted):
 class TapRows(_Weighted):
     """The rows of the generalised layer, whose taps walk through the first rounds."""
 
+    parent = None
+
     def __init__(
         self,
         steps: list[tuple[Level, SparseMatrix]],
@@ -191,9 +193,14 @@ class TapRows(_Weighted):
         self._taps = signal, torch.cat(powers, dim=1)
         return self._taps[1]
 
-    def neighbours(self, x: Tensor) -> Tensor:
+    @property
+    def matrix(self) -> SparseMatrix:
         """The generalised layer has its own way to the neighbours."""
         raise NotImplementedError("the rows of the generalised layer have taps only")
+
+    def neighbours(self, x: Tensor) -> Tensor:
+        """The generalised layer has its own way to the neighbours."""
+        return self.matrix @ x
 
     def keep(self, x: Tensor) -> Tensor:
         """The signal of each row, which a skip adds where the layer is one column wide."""

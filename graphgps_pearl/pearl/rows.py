@@ -44,6 +44,14 @@ class Rows(Protocol):
     def keep(self, x: Tensor) -> Tensor:
         """Each row's own value, for the next layer's rows."""
 
+    @property
+    def parent(self) -> Tensor | None:
+        """The row one layer earlier whose value :meth:`keep` gives, :obj:`[R]`; none: each row's own."""
+
+    @property
+    def matrix(self) -> SparseMatrix:
+        """:math:`A`, of rows :obj:`[R, F]` or of all the samples of a node side by side."""
+
 
 def taps(x: Tensor, shift: Callable[[Tensor], Tensor], num_taps: int) -> Tensor:
     r"""The taps :math:`(X, S X, \dots, S^{K-1} X)` side by side, :obj:`[R, K * F]`; no power of S is formed.
@@ -83,7 +91,7 @@ class SampleRows:
     As a matrix :obj:`[N, M * F]` all the samples go through one sparse product.
     """
 
-    weight = None
+    weight = parent = None
 
     def __init__(self, operators: NodeOperators, num_samples: int) -> None:
         self.operators, self.graphs, self.num_samples = operators, operators.graphs, num_samples
@@ -106,9 +114,14 @@ class SampleRows:
         """:math:`(x, S x, \\dots, S^{K-1} x)` side by side."""
         return taps(x, self.shift, num_taps)
 
+    @property
+    def matrix(self) -> SparseMatrix:
+        """:math:`A` of the nodes."""
+        return self.operators.adjacency
+
     def neighbours(self, x: Tensor) -> Tensor:
         """:math:`A x`."""
-        return self._apply(self.operators.adjacency, x)
+        return self._apply(self.matrix, x)
 
     def keep(self, x: Tensor) -> Tensor:
         """Every row goes on as it is."""
@@ -126,7 +139,7 @@ class PairRows:
     operators act on :math:`v` for each :math:`m` apart, so their matrices are the nodes' own, repeated.
     """
 
-    weight = None
+    weight = parent = None
 
     def __init__(self, operators: NodeOperators) -> None:
         self.operators, self.graphs = operators, operators.graphs
@@ -192,7 +205,7 @@ class PairRows:
 
     def neighbours(self, x: Tensor) -> Tensor:
         """:math:`A x`."""
-        return self._adjacency @ x
+        return self.matrix @ x
 
     def keep(self, x: Tensor) -> Tensor:
         """Every row goes on as it is."""
@@ -201,11 +214,12 @@ class PairRows:
     @cached_property
     def _shift(self) -> SparseMatrix:
         if self.operators.shift is self.operators.adjacency:
-            return self._adjacency
+            return self.matrix
         return _lift(self.operators.shift, self.start, self.node)
 
     @cached_property
-    def _adjacency(self) -> SparseMatrix:
+    def matrix(self) -> SparseMatrix:
+        """:math:`A` of the pairs."""
         return _lift(self.operators.adjacency, self.start, self.node)
 
 

@@ -90,7 +90,8 @@ class SparseMatrix:
         """Multiply rows :obj:`[num_cols, F]`; differentiable in them."""
         return _Product.apply(x, self)
 
-    def _product(self, x: Tensor) -> Tensor:
+    def product(self, x: Tensor) -> Tensor:
+        """The same without a way back."""
         with torch.autocast(x.device.type, enabled=False):
             x = x.to(self.value.dtype)
             if not x.numel() or not self.col.numel():  # torch refuses to multiply by nothing
@@ -114,7 +115,7 @@ def _hear_out_beta_warning() -> None:
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, matrix: SparseMatrix) -> Tensor:
-        return matrix._product(x)
+        return matrix.product(x)
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def] # torch's own signature

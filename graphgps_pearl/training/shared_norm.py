@@ -108,7 +108,7 @@ class SharedRowNorm(pearl_norm.BatchNorm):
     def _shared(self, x: Tensor, rows: Rows | None) -> Tensor:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         centred, mean, var, count = shared_statistics(wide, None if rows is None else rows.weight)
-        self._track(mean.unsqueeze(0), var.unsqueeze(0), count.view(1, 1))
+        self.track(mean.unsqueeze(0), var.unsqueeze(0), count.view(1, 1))
         scale = self.weight.double() * (var + self.eps).rsqrt()
         return torch.addcmul(self.bias.to(wide.dtype), centred, scale.to(wide.dtype)).to(x.dtype)
 
@@ -116,13 +116,14 @@ class SharedRowNorm(pearl_norm.BatchNorm):
 class SharedGraphNorm(pearl_norm.GraphNorm):
     """PEARL's normalisation graph by graph: each graph is on one process, the running statistics see all."""
 
-    def _track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
+    def track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
+        """Move the running statistics by one step for each graph of all processes."""
         parts = gather((mean.cpu(), var.cpu(), count.cpu()))
         # Graph i of the whole batch is the (i // P)-th of process i % P.
         longest = max(len(part[0]) for part in parts)
         order = [(part, i) for i in range(longest) for part in parts if i < len(part[0])]
         joined = [torch.stack([part[k][i] for part, i in order]).to(mean.device) for k in range(3)]
-        super()._track(*joined)
+        super().track(*joined)
 
 
 _SHARED: dict[type[nn.Module], type[nn.Module]] = {

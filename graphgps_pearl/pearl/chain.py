@@ -1,0 +1,282 @@
+r"""A whole layer of :math:`\Phi` with batch norm and ReLU, in blocks of rows that stay in the cache.
+
+From rows :math:`h_0` on (:math:`(1 + \epsilon) x + A x` in a GIN layer, the taps in a generalised one)
+
+.. math:: z_k = h_{k-1} W_k^\top, \quad h_k = \max(0, s_k z_k + t_k), \quad s_k = \gamma_k / \sigma_k, \quad
+          t_k = \beta_k - \mu_k s_k
+
+for k = 1, ..., n; the output is :math:`h_n`, plus x where there is a skip. The statistics of :math:`z_k` need
+all rows, so each k is one pass over the blocks: it makes a block's :math:`h_{k-1}`, multiplies and sums.
+Kept for the backward pass are :math:`h_0` and the :math:`z_k`; one pass over the blocks for each k gives
+
+.. math:: e_k = g_k - \tfrac{w}{W} \big(\textstyle\sum g_k + \hat z_k \sum g_k \hat z_k\big), \quad
+          \partial W_k = s_k e_k^\top h_{k-1}, \quad g_{k-1} = [h_{k-1} > 0]\, e_k\, s_k W_k
+
+with w the rows' multiplicities. A block is summed in the rows' own precision, the blocks in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from graphgps_pearl.pearl.norm import BatchNorm
+from graphgps_pearl.pearl.rows import Rows
+from graphgps_pearl.pearl.sparse import SparseMatrix
+
+_BLOCK = 2**17  # numbers in a block: half a megabyte in float32
+_FAR = 16.0  # where a squared mean is more than so many variances, it is taken off before squaring
+
+_mask = torch.ops.aten.threshold_backward.grad_input  # gradient of ReLU, in place
+
+
+class Step(NamedTuple):
+    """A linear map of a layer and the norm behind it."""
+
+    weight: Tensor  # [out, in]
+    gamma: Tensor
+    beta: Tensor
+
+
+Chain = list[tuple[Tensor, BatchNorm]]
+
+
+def as_chain(
+    x: Tensor, linears: Iterable[nn.Module | Tensor], norms: Iterable[nn.Module], act: str
+) -> Chain | None:
+    """The linear maps and norms of a layer that can be computed here, None of one that cannot.
+
+    It can with batch norm in training, linear maps without bias and ReLU, in full precision on a CPU.
+    """
+    if act != "relu" or x.device.type != "cpu" or not x.numel():
+        return None
+    if x.dtype not in (torch.float32, torch.float64) or torch.is_autocast_enabled("cpu"):
+        return None
+    chain: Chain = []
+    for linear, norm in zip(linears, norms, strict=True):
+        if isinstance(linear, nn.Linear) and linear.bias is None:
+            linear = linear.weight
+        if not (isinstance(linear, Tensor) and type(norm) is BatchNorm and norm.training):
+            return None
+        chain.append((linear, norm))
+    return chain
+
+
+def chained(x: Tensor, chain: Chain, rows: Rows, eps: Tensor | None = None, skip: bool = False) -> Tensor:
+    """The layer's output; with ``eps`` it begins at the neighbours, and ``skip`` adds x in the end."""
+    parameters = [tensor for weight, norm in chain for tensor in (weight, norm.weight, norm.bias)]
+    out, count, *statistics = _BatchChain.apply(
+        x, eps, rows, skip, [norm.eps for _, norm in chain], *parameters
+    )
+    for k, (_, norm) in enumerate(chain):
+        norm.track(statistics[2 * k], statistics[2 * k + 1], count)
+    return out
+
+
+class _Norm(NamedTuple):
+    """One norm: what it is given, and how that goes on."""
+
+    z: Tensor  # [R, F], less a constant where the mean is far from zero
+    mean: Tensor  # of z as it is held, in float64
+    invstd: Tensor  # in float64
+    scale: Tensor  # s
+    shift: Tensor  # t
+
+
+class _Blocks:
+    """The blocks of some rows, and room to work on one of them."""
+
+    def __init__(self, like: Tensor, widths: Sequence[int], weight: Tensor | None) -> None:
+        size = max(_BLOCK // max(widths), 64)
+        self._slices = [slice(start, start + size) for start in range(0, like.size(0), size)]
+        self._room = [like.new_empty(min(size, like.size(0)) * max(widths)) for _ in range(3)]
+        self.ones = like.new_ones(1, like.size(0))
+        self.weight = None if weight is None else weight.to(like.dtype).unsqueeze(0)  # [1, R]
+        self.count = (self.ones if weight is None else weight).sum(dtype=torch.float64)
+        self.total = self.count.clamp(min=1e-300)
+
+    def __iter__(self) -> Iterator[tuple[int, slice]]:
+        return enumerate(self._slices)
+
+    def room(self, which: int, like: Tensor) -> Tensor:
+        """A tensor as large as ``like``, for as long as the block is worked on."""
+        return self._room[which][: like.numel()].view(like.shape)
+
+    def table(self, width: int) -> Tensor:
+        """Room for two sums of every block."""
+        return self.ones.new_zeros(2, len(self._slices), 1, width)
+
+    def add(self, sums: Tensor, i: int, b: slice, factor: Tensor | None, a: Tensor, other: Tensor) -> None:
+        """Sum a block's rows of ``a`` and of ``a * other``, each row ``factor`` times, into a table."""
+        times = (self.ones if factor is None else factor)[:, b]
+        torch.mm(times, a, out=sums[0, i])
+        torch.mm(times, torch.mul(a, other, out=self.room(0, a)), out=sums[1, i])
+
+    def activated(self, norm: _Norm, b: slice) -> Tensor:
+        """A block of h_k."""
+        z = norm.z[b]
+        return torch.addcmul(norm.shift, z, norm.scale, out=self.room(1, z)).relu_()
+
+    def corrected(self, g: Tensor, norm: _Norm, at_zero: Tensor, slope: Tensor, b: slice) -> Tensor:
+        """A block of e_k = g_k - w (at_zero + slope z_k)."""
+        e = torch.addcmul(at_zero, norm.z[b], slope, out=self.room(2, g))
+        if self.weight is None:
+            return torch.sub(g, e, out=e)
+        return torch.addcmul(g, self.weight[0, b].unsqueeze(1), e, value=-1, out=e)
+
+
+class _BatchChain(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, eps, rows, skip, norm_eps, *parameters):  # type: ignore[no-untyped-def]
+        steps = _steps(parameters)
+        h0 = x if eps is None else _product(rows.matrix, x)
+        blocks = _Blocks(h0, _widths(h0, steps), rows.weight)
+        if eps is not None:
+            for _, b in blocks:
+                h0[b].add_(_own(x, rows, b), alpha=1 + float(eps))
+        norms: list[_Norm] = []
+        statistics: list[Tensor] = []
+        for step, eps_k in zip(steps, norm_eps, strict=True):
+            z = h0.new_empty(h0.size(0), step.weight.size(0))
+            sums = blocks.table(z.size(1))
+            for i, b in blocks:
+                h = blocks.activated(norms[-1], b) if norms else h0[b]
+                z_b = torch.mm(h, step.weight.t(), out=z[b])
+                blocks.add(sums, i, b, blocks.weight, z_b, z_b)
+            taken, mean, var = _mean_and_variance(z, sums, blocks)
+            norms.append(_normalised(z, mean, var, step, eps_k))
+            statistics += [(taken + mean).unsqueeze(0), var.unsqueeze(0)]
+        out = torch.empty_like(norms[-1].z)
+        for _, b in blocks:
+            out_b = torch.addcmul(norms[-1].shift, norms[-1].z[b], norms[-1].scale, out=out[b]).relu_()
+            if skip:
+                out_b += _own(x, rows, b)
+        ctx.save_for_backward(x, eps, h0, *parameters, *(t for norm in norms for t in norm))
+        ctx.rows, ctx.skip, ctx.steps = rows, skip, len(steps)
+        count = blocks.count.view(1, 1)
+        ctx.mark_non_differentiable(count, *statistics)
+        return out, count, *statistics
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad, *_):  # type: ignore[no-untyped-def]
+        x, eps, h0, *saved = ctx.saved_tensors
+        steps = _steps(saved[: 3 * ctx.steps])
+        norms = [_Norm(*saved[i : i + 5]) for i in range(3 * ctx.steps, len(saved), 5)]
+        blocks = _Blocks(h0, _widths(h0, steps), ctx.rows.weight)
+        gradients: list[Tensor] = []
+        g, sums = _behind_last(grad, norms[-1], blocks)
+        for k in reversed(range(len(steps))):
+            before = norms[k - 1] if k else None
+            wanted = k or eps is not None or ctx.needs_input_grad[0]
+            g_before = h0.new_empty(h0.size(0), steps[k].weight.size(1)) if wanted else None
+            g, sums, step_gradients = _back(g, sums, g_before, steps[k], norms[k], before or h0, blocks)
+            gradients = [*step_gradients, *gradients]
+        grad_x, grad_eps = g, None
+        if eps is not None:
+            grad_x, grad_eps = _to_neighbours(g, grad if ctx.skip else None, x, eps, ctx.rows, blocks)
+        return grad_x, grad_eps, None, None, None, *gradients
+
+
+def _behind_last(grad: Tensor, norm: _Norm, blocks: _Blocks) -> tuple[Tensor, Tensor]:
+    """g_n and its sums."""
+    g, sums = torch.empty_like(norm.z), blocks.table(norm.z.size(1))
+    for i, b in blocks:
+        _mask(grad[b], blocks.activated(norm, b), 0, grad_input=g[b])
+        blocks.add(sums, i, b, None, g[b], norm.z[b])
+    return g, sums
+
+
+def _back(
+    g: Tensor,
+    sums: Tensor,
+    out: Tensor | None,
+    step: Step,
+    norm: _Norm,
+    before: _Norm | Tensor,
+    blocks: _Blocks,
+) -> tuple[Tensor | None, Tensor, tuple[Tensor, Tensor, Tensor]]:
+    """From g_k to g_{k-1} (in ``out``, if anybody wants it), its sums, and the gradients of the step."""
+    sum_g, sum_gz = sums.sum(1, dtype=torch.float64).squeeze(1)
+    sum_gz = (sum_gz - norm.mean * sum_g) * norm.invstd
+    slope = norm.invstd * sum_gz / blocks.total
+    at_zero = (sum_g / blocks.total - slope * norm.mean).to(g.dtype)
+    slope = slope.to(g.dtype)
+    scaled = step.weight * norm.scale.unsqueeze(1)
+    grad_weight = torch.zeros_like(step.weight)
+    new_sums = blocks.table(step.weight.size(1))
+    for i, b in blocks:
+        e = blocks.corrected(g[b], norm, at_zero, slope, b)
+        h = before[b] if isinstance(before, Tensor) else blocks.activated(before, b)
+        grad_weight.addmm_(e.t(), h)
+        if out is None:
+            continue
+        g_before = torch.mm(e, scaled, out=out[b])
+        if isinstance(before, _Norm):
+            _mask(g_before, h, 0, grad_input=g_before)
+            blocks.add(new_sums, i, b, None, g_before, before.z[b])
+    grad_weight *= norm.scale.unsqueeze(1)
+    return out, new_sums, (grad_weight, sum_gz.to(g.dtype), sum_g.to(g.dtype))
+
+
+def _to_neighbours(
+    g: Tensor, grad: Tensor | None, x: Tensor, eps: Tensor, rows: Rows, blocks: _Blocks
+) -> tuple[Tensor, Tensor]:
+    """The gradients of x and of epsilon from that of h_0 and, where x was added, of the output."""
+    grad_x = _product(rows.matrix.t(), g)
+    grad_eps = torch.zeros((), dtype=torch.float64, device=x.device)
+    keep = 1 + float(eps)
+    for _, b in blocks:
+        grad_eps += torch.dot(g[b].flatten(), _own(x, rows, b).flatten())
+        g[b] *= keep
+        if grad is not None:
+            g[b] += grad[b]
+    if rows.parent is None:
+        return grad_x.add_(g), grad_eps.to(eps.dtype).view(eps.shape)
+    return grad_x.index_add_(0, rows.parent, g), grad_eps.to(eps.dtype).view(eps.shape)
+
+
+def _product(matrix: SparseMatrix, x: Tensor) -> Tensor:
+    """The matrix times rows, or times all the rows of a node side by side."""
+    return matrix.product(x.reshape(matrix.shape[1], -1)).view(-1, x.size(1))
+
+
+def _own(x: Tensor, rows: Rows, b: slice) -> Tensor:
+    """A block of each row's own value one layer earlier."""
+    return x[b] if rows.parent is None else x.index_select(0, rows.parent[b])
+
+
+def _steps(parameters: Sequence[Tensor]) -> list[Step]:
+    return [Step(*parameters[i : i + 3]) for i in range(0, len(parameters), 3)]
+
+
+def _widths(h0: Tensor, steps: Sequence[Step]) -> list[int]:
+    return [h0.size(1), *(step.weight.size(0) for step in steps)]
+
+
+def _mean_and_variance(z: Tensor, sums: Tensor, blocks: _Blocks) -> tuple[Tensor, Tensor, Tensor]:
+    """What was taken off ``z``, the mean of what is left, and the variance; :obj:`[F]` in float64."""
+    mean, var = _moments(sums, blocks)
+    taken = torch.zeros_like(mean)
+    if bool((mean.square() > _FAR * var).any()):
+        taken = mean.to(z.dtype)
+        for i, b in blocks:
+            blocks.add(sums, i, b, blocks.weight, z[b].sub_(taken), z[b])
+        mean, var = _moments(sums, blocks)
+    return taken.double(), mean, var.clamp(min=0)
+
+
+def _moments(sums: Tensor, blocks: _Blocks) -> tuple[Tensor, Tensor]:
+    first, second = sums.sum(1, dtype=torch.float64).squeeze(1) / blocks.total
+    return first, second - first.square()
+
+
+def _normalised(z: Tensor, mean: Tensor, var: Tensor, step: Step, norm_eps: float) -> _Norm:
+    invstd = (var + norm_eps).rsqrt()
+    scale = step.gamma.double() * invstd
+    shift = step.beta.double() - mean * scale
+    return _Norm(z, mean, invstd, scale.to(z.dtype), shift.to(z.dtype))
