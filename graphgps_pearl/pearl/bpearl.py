@@ -11,7 +11,7 @@ from graphgps_pearl.pearl.graphs import Graphs, check_graphs
 from graphgps_pearl.pearl.norm import BatchNorm, GraphNorm, NoNorm
 from graphgps_pearl.pearl.pairs import PairEncoding
 from graphgps_pearl.pearl.phi import Phi, build_phi
-from graphgps_pearl.pearl.plan import Plan, build_plan, check_plan, merge_plan
+from graphgps_pearl.pearl.plan import Plan, build_plan, check_plan, merge_plan, num_rounds
 from graphgps_pearl.pearl.pooling import PAIR_POOLS, pair_moments
 from graphgps_pearl.pearl.quotient import QuotientRows
 from graphgps_pearl.pearl.rows import NodeOperators, PairRows
@@ -50,7 +50,8 @@ class BPEARL(PEARL):
             statistics before they are projected. With the random-walk operator it is RWSE.
         return_pairs: return ``(P, pairs)``, the second a :class:`~graphgps_pearl.pearl.PairEncoding`.
         quotient: compute pairs (v, m) that must be equal once (:mod:`~graphgps_pearl.pearl.plan`); the result
-            and its gradients are those of all pairs.
+            and its gradients are those of all pairs. None: where it pays, which is where the signal does not
+            get through all of the graphs.
 
     >>> import torch
     >>> ring = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
@@ -80,7 +81,7 @@ class BPEARL(PEARL):
         scale: bool = False,
         tap_diagonal: bool = False,
         return_pairs: bool = False,
-        quotient: bool = True,
+        quotient: bool | None = None,
     ) -> None:
         if tap_diagonal and num_taps < 2:
             raise ValueError(
@@ -113,7 +114,7 @@ class BPEARL(PEARL):
         pool: str = "sum",
         scale: bool = False,
         return_pairs: bool = False,
-        quotient: bool = True,
+        quotient: bool | None = None,
     ) -> Self:
         r"""The encoding made of a :math:`\Phi` of one's own, such as a stack of generalised layers.
 
@@ -121,7 +122,7 @@ class BPEARL(PEARL):
         """
         module = cls.__new__(cls)
         PEARL.__init__(module, phi, gso=gso, pool=pool, scale=scale)
-        module.quotient, module.return_pairs = quotient and phi.depths() is not None, return_pairs
+        module.quotient, module.return_pairs = quotient if phi.depths() else False, return_pairs
         module.tap_norm = None
         return module
 
@@ -141,7 +142,7 @@ class BPEARL(PEARL):
         """The encoding of every node, :obj:`[N, dim_pe]`; ``plan`` as :func:`stored_plan` finds it."""
         graphs = check_graphs(edge_index, batch, num_nodes)
         rows: PairRows | QuotientRows
-        if self.quotient:
+        if self._merges(graphs, plan):
             rows = QuotientRows(self._plan(graphs, plan), self.gso, self._dtype, graphs)
             x = self.phi(rows.signal, rows.layers)
         else:
@@ -151,6 +152,18 @@ class BPEARL(PEARL):
         pe = self._pooled(pair_moments(x, rows, self.pool), self._tap_diagonal(rows))
         pe = self._scaled(pe, graphs)
         return (pe, PairEncoding(x, rows.pair_row, graphs)) if self.return_pairs else pe
+
+    def _merges(self, graphs: Graphs, plan: Plan | None) -> bool:
+        """Whether equal pairs are merged: told so, or there is a plan, or the graphs are larger than Φ reaches.
+
+        Finding equal pairs costs about as much as two layers; where all of a graph is within reach few are.
+        """
+        if self.quotient is not None:
+            return self.quotient
+        depths = self.phi.depths()
+        assert depths is not None
+        pairs = int(graphs.sizes.square().sum())
+        return plan is not None or pairs > 2 * num_rounds(*depths) * graphs.num_nodes
 
     def _tap_diagonal(self, rows: PairRows | QuotientRows) -> Tensor | None:
         if self.tap_norm is None:

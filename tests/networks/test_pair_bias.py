@@ -92,9 +92,9 @@ def dense_bias(model: nn.Module, batch: Batch) -> list[Tensor]:
     """The formula, one pair after the other: [B, H, n, n] of each layer."""
     encoder = model.encoder.node_encoder.encoders[1]
     encoding: BPEARL = encoder.encoding
-    encoding.quotient = False
+    as_before, encoding.quotient = encoding.quotient, False
     _, pairs = encoding(batch.edge_index, batch.batch)
-    encoding.quotient = True
+    encoding.quotient = as_before
     values = pairs.to_dense()
     heads, layers = encoder.pair_bias.heads, encoder.pair_bias.layers
     weight = encoder.pair_bias.weight.view(-1, layers, 2, heads)

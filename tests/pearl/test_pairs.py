@@ -27,7 +27,7 @@ BATCHES = {"awkward": awkward_batch(), "molecules": molecules()}
 
 def build(training: bool = True, **options: object) -> BPEARL:
     torch.manual_seed(0)
-    sizes = {"dim_pe": 2, "hidden_dim": 3, "num_layers": 2, "num_taps": 3, "act": "tanh"}
+    sizes = {"dim_pe": 2, "hidden_dim": 3, "num_layers": 2, "num_taps": 3, "act": "tanh", "quotient": True}
     module = BPEARL(**(sizes | {"return_pairs": True} | options)).double()
     for tensor in module.state_dict().values():
         tensor.add_(0.3 * torch.rand_like(tensor))

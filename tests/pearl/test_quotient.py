@@ -37,7 +37,7 @@ BATCHES = {"awkward": awkward_batch(), "molecules": molecules(), "directed": dir
 
 def build(training: bool = True, **options: object) -> BPEARL:
     torch.manual_seed(0)
-    sizes = {"dim_pe": 2, "hidden_dim": 3, "num_layers": 3, "mlp_hidden": 4, "act": "tanh"}
+    sizes = {"dim_pe": 2, "hidden_dim": 3, "num_layers": 3, "mlp_hidden": 4, "act": "tanh", "quotient": True}
     module = BPEARL(**(sizes | options)).double()
     for tensor in module.state_dict().values():
         tensor.add_(0.3 * torch.rand_like(tensor))
@@ -222,8 +222,18 @@ def test_too_large_a_graph_says_so_beforehand(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_other_stacks_see_all_pairs() -> None:
-    assert BPEARL.from_phi(Phi([TapLayer(1, 1, 5)])).quotient
-    assert not BPEARL.from_phi(Phi([TapLayer(1, 1, 5), TapLayer(1, 1, 5)])).quotient
+    assert BPEARL.from_phi(Phi([TapLayer(1, 1, 5)])).quotient is None
+    assert BPEARL.from_phi(Phi([TapLayer(1, 1, 5), TapLayer(1, 1, 5)])).quotient is False
+
+
+def test_pairs_are_merged_where_it_pays() -> None:
+    """Graphs larger than twice the reach of the layers, or a plan at hand; all pairs otherwise."""
+    large, small = check_graphs(molecule_like(40)), check_graphs(molecule_like(12))
+    module = BPEARL(4, num_layers=4, num_taps=3)  # six rounds
+    assert module._merges(large, None) and not module._merges(small, None)
+    assert module._merges(small, build_plan(small, 3, 4, "sym_laplacian"))
+    assert not BPEARL(4, quotient=False)._merges(large, None)
+    assert BPEARL(4, quotient=True)._merges(small, None)
 
 
 def test_no_nodes() -> None:
