@@ -154,7 +154,7 @@ class BPEARL(PEARL):
         return (pe, PairEncoding(x, rows.pair_row, graphs)) if self.return_pairs else pe
 
     def _merges(self, graphs: Graphs, plan: Plan | None) -> bool:
-        """Whether equal pairs are merged: told so, or there is a plan, or the graphs are larger than Φ reaches.
+        """Whether equal pairs are merged: as told, or there is a plan, or graphs are larger than Φ reaches.
 
         Finding equal pairs costs about as much as two layers; where all of a graph is within reach few are.
         """
