@@ -29,44 +29,48 @@ class Group(Protocol):
         """n_g."""
 
 
-class PairGather:
-    """Which rows make up the bias of each pair; made once for each group of a batch."""
+class PairBiases:
+    """The biases of all layers: values [2R, layers·H] of the rows, gathered for one group after the other."""
 
-    def __init__(self, pairs: PairEncoding) -> None:
-        self._row, self._sizes = pairs.row, pairs.graphs.sizes
+    def __init__(self, value: Tensor, pairs: PairEncoding, layers: int) -> None:
+        self._value, self._row, self._layers = value, pairs.row, layers
+        self._sizes = pairs.graphs.sizes
         squares = self._sizes.square()
         self._first = squares.cumsum(0) - squares  # [B] where each graph's pairs begin
-        self._num_rows, self._dtype = pairs.value.size(0), pairs.value.dtype
-        self._made: dict[int, tuple[Group, SparseMatrix]] = {}
+        self._made: dict[int, tuple[Group, tuple[Tensor, ...]]] = {}
 
-    def of_group(self, group: Group) -> SparseMatrix:
-        """[B_g·n_g·n_g, 2R]: for (v, m) its row, and that of (m, v) among the second R; padding has none."""
-        if id(group) not in self._made:
-            self._made[id(group)] = (group, self._make(group))
+    def of_group(self, group: Group) -> tuple[Tensor, ...]:
+        """For each layer [B_g, H, n_g, n_g] by (graph, head, query, key), zero at padding."""
+        if id(group) not in self._made:  # the layers ask one after the other; all are gathered at once
+            pairs = self._gather(group) @ self._value  # [B_g·n_g·n_g, layers·H]
+            shape = (-1, group.size, group.size, self._layers, pairs.size(1) // self._layers)
+            biases = pairs.view(shape).permute(3, 0, 4, 1, 2).contiguous().unbind(0)
+            self._made[id(group)] = group, biases
         return self._made[id(group)][1]
 
-    def _make(self, group: Group) -> SparseMatrix:
+    def _gather(self, group: Group) -> SparseMatrix:
+        """[B_g·n_g·n_g, 2R]: for (v, m) its row, and that of (m, v) among the second R; padding has none."""
         n = self._sizes[group.graphs].view(-1, 1, 1)
         v = torch.arange(group.size, device=n.device).view(1, -1, 1)
         m = v.transpose(1, 2)
         inside = (v < n) & (m < n)  # [B_g, n_g, n_g]
         first = self._first[group.graphs].view(-1, 1, 1)
         there, back = (first + v * n + m)[inside], (first + m * n + v)[inside]
-        col = torch.stack([self._row[there], self._num_rows + self._row[back]], dim=1).flatten()
+        num_rows = self._value.size(0) // 2
+        col = torch.stack([self._row[there], num_rows + self._row[back]], dim=1).flatten()
         crow = torch.cat([inside.new_zeros(1, dtype=torch.long), (2 * inside.flatten()).cumsum(0)])
-        return SparseMatrix(crow, col, torch.ones_like(col, dtype=self._dtype), 2 * self._num_rows)
+        return SparseMatrix(crow, col, torch.ones_like(col, dtype=self._value.dtype), 2 * num_rows)
 
 
 class PairBias:
-    """The bias of one layer: values [2R, H] of the rows, gathered group by group."""
+    """The bias of one layer."""
 
-    def __init__(self, value: Tensor, gather: PairGather) -> None:
-        self.value, self._gather = value, gather
+    def __init__(self, biases: PairBiases, layer: int) -> None:
+        self._biases, self._layer = biases, layer
 
     def of_group(self, group: Group) -> Tensor:
         """[B_g, H, n_g, n_g] by (graph, head, query, key), zero at padding."""
-        pairs = self._gather.of_group(group) @ self.value  # [B_g·n_g·n_g, H]
-        return pairs.view(-1, group.size, group.size, self.value.size(1)).permute(0, 3, 1, 2)
+        return self._biases.of_group(group)[self._layer]
 
 
 class PairBiasProjection(nn.Module):
@@ -81,15 +85,14 @@ class PairBiasProjection(nn.Module):
     def __init__(self, dim: int, heads: int, layers: int) -> None:
         super().__init__()
         self.dim, self.heads, self.layers = dim, heads, layers
-        self.weight = nn.Parameter(torch.zeros(dim, layers * 2 * heads))
+        self.weight = nn.Parameter(torch.zeros(dim, 2 * layers * heads))  # (v, m), then (m, v)
 
     def forward(self, pairs: PairEncoding) -> PairBias | list[PairBias]:
         """The bias of all layers, or a list with one for each."""
-        gather = PairGather(pairs)
-        values = (pairs.value @ self.weight).view(-1, self.layers, 2, self.heads)
-        values = values.permute(1, 2, 0, 3).reshape(self.layers, -1, self.heads)  # [layers, 2R, H]
-        biases = [PairBias(value, gather) for value in values.unbind(0)]
-        return biases if self.layers > 1 else biases[0]
+        there, back = (pairs.value @ self.weight).chunk(2, dim=1)  # [R, layers·H] each
+        biases = PairBiases(torch.cat([there, back]), pairs, self.layers)
+        made = [PairBias(biases, layer) for layer in range(self.layers)]
+        return made if self.layers > 1 else made[0]
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""

@@ -97,7 +97,7 @@ def dense_bias(model: nn.Module, batch: Batch) -> list[Tensor]:
     encoding.quotient = as_before
     values = pairs.to_dense()
     heads, layers = encoder.pair_bias.heads, encoder.pair_bias.layers
-    weight = encoder.pair_bias.weight.view(-1, layers, 2, heads)
+    weight = encoder.pair_bias.weight.view(-1, 2, layers, heads)
     n = int(batch.batch.bincount().max())
     dense = [values.new_zeros(batch.num_graphs, heads, n, n) for _ in range(layers)]
     first = batch.ptr
@@ -106,8 +106,8 @@ def dense_bias(model: nn.Module, batch: Batch) -> list[Tensor]:
             for m in range(int(first[g + 1] - first[g])):
                 for number, bias in enumerate(dense):
                     bias[g, :, v, m] = (
-                        values[first[g] + v, m] @ weight[:, number, 0]
-                        + values[first[g] + m, v] @ weight[:, number, 1]
+                        values[first[g] + v, m] @ weight[:, 0, number]
+                        + values[first[g] + m, v] @ weight[:, 1, number]
                     )
     return dense
 
