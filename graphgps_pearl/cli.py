@@ -116,6 +116,10 @@ COMMANDS = {
     "compare": ("graphgps_pearl.report.compare:compare", "train configs side by side and compare them"),
     "report": ("graphgps_pearl.report.compare:report", "compare the runs in a results folder"),
     "search": ("graphgps_pearl.report.search:search", "search for the best values of config keys"),
+    "evaluate-samples": (
+        "graphgps_pearl.report.samples:evaluate_samples",
+        "evaluate R-PEARL with other numbers of samples",
+    ),
     "predict": ("graphgps_pearl.inference.commands:predict", "predict molecules with a trained model"),
     "describe": ("graphgps_pearl.inference.commands:describe", "a config or model at a glance"),
     "encode": ("graphgps_pearl.inference.commands:encode", "write and draw positional encodings"),
@@ -128,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     prog = "python -m graphgps_pearl"
     if not words or words[0] not in COMMANDS:
-        listing = "\n".join(f"  {name:<10} {text}" for name, (_, text) in COMMANDS.items())
+        listing = "\n".join(f"  {name:<17} {text}" for name, (_, text) in COMMANDS.items())
         parser = argparse.ArgumentParser(
             prog=prog,
             formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -47,7 +47,11 @@ def draw_encodings(
     if not rows:
         raise DataError("none of the molecules could be read, so there is nothing to draw")
     values = project([parts[i] for i in rows], component)
-    write_grid([encodings.smiles[i].strip() for i in rows], values, path)
+    picture = draw_grid([encodings.smiles[i].strip() for i in rows], values)
+    try:
+        path.write_bytes(picture)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def _chosen(encodings: Encodings, name: str | None) -> list[NDArray[np.float32]]:
@@ -88,8 +92,11 @@ def colour(value: float) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def write_grid(smiles: list[str], values: list[NDArray[np.float64]], path: Path) -> None:
-    """A PNG with one panel per molecule."""
+def draw_grid(
+    smiles: list[str], values: list[NDArray[np.float64]], legends: list[str] | None = None
+) -> bytes:
+    """A PNG with one panel per molecule, its atoms coloured by values in [-1, 1]; legends are the SMILES if
+    left out."""
     from rdkit.Chem import rdDepictor
     from rdkit.Chem.Draw import rdMolDraw2D
 
@@ -107,13 +114,10 @@ def write_grid(smiles: list[str], values: list[NDArray[np.float64]], path: Path)
     colours = [{i: colour(float(v)) for i, v in enumerate(part)} for part in values]
     canvas.DrawMolecules(
         drawn,
-        legends=[text if len(text) <= _LEGEND else text[: _LEGEND - 3] + "..." for text in smiles],
+        legends=[text if len(text) <= _LEGEND else text[: _LEGEND - 3] + "..." for text in legends or smiles],
         highlightAtoms=atoms,
         highlightAtomColors=colours,
         highlightBonds=[[]] * len(drawn),
     )
     canvas.FinishDrawing()
-    try:
-        path.write_bytes(canvas.GetDrawingText())
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from error
+    return canvas.GetDrawingText()

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from graphgps_pearl.report.comparison import Comparison, Line
+from graphgps_pearl.report.molecules import drawings
 from graphgps_pearl.report.plots import all_plots
 from graphgps_pearl.report.published import dataset_title, published
 from graphgps_pearl.report.runs import Run
@@ -103,17 +104,31 @@ table { border-collapse: collapse; font-size: 13px; margin: 1rem 0; display: blo
 th, td { padding: .3rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(28rem, 1fr)); gap: 1rem; }
-img { width: 100%; } .best { font-weight: bold; } .note { color: #a00; }
+img { width: 100%; } figure { margin: 1rem 0; } figcaption { text-align: center; }
+.best { font-weight: bold; } .note { color: #a00; }
 """
 
+_ON_MOLECULES = (
+    "Atoms coloured by the first principal component of each trained encoding: the direction in which it "
+    "tells atoms apart most. Blue is one end, red the other; an encoding's sign and scale mean nothing."
+)
 
-def as_html(comparison: Comparison, runs: Mapping[str, Sequence[Run]], plots: Mapping[str, bytes]) -> str:
+
+def as_html(
+    comparison: Comparison,
+    runs: Mapping[str, Sequence[Run]],
+    plots: Mapping[str, bytes],
+    molecules: Mapping[str, bytes],
+) -> str:
     """One page with everything in it, to send to a colleague."""
     rows = [cells(comparison, line, bold="\0") for line in comparison.lines]
-    pictures = "".join(
-        f'<img alt="{html.escape(name)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
-        for name, png in plots.items()
+    pictures = "".join(_image(name, png) for name, png in plots.items())
+    drawn = "".join(
+        f"<figure>{_image(name, png)}<figcaption>{html.escape(name)}</figcaption></figure>"
+        for name, png in molecules.items()
     )
+    if drawn:
+        drawn = f"<h2>Encodings on molecules</h2><p>{_ON_MOLECULES}</p>{drawn}"
     notes = "".join(f'<p class="note">not in the table: {html.escape(n)}</p>' for n in comparison.notes)
     others = published_rows(runs)
     block = ""
@@ -126,8 +141,12 @@ def as_html(comparison: Comparison, runs: Mapping[str, Sequence[Run]], plots: Ma
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
         f"<style>{_STYLE}</style><h1>{html.escape(title)}</h1>{_html_table(header(comparison), rows)}{notes}"
-        f'<div class="plots">{pictures}</div>{block}</html>\n'
+        f'<div class="plots">{pictures}</div>{drawn}{block}</html>\n'
     )
+
+
+def _image(name: str, png: bytes) -> str:
+    return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
 
 
 def _html_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -149,7 +168,7 @@ def write_report(comparison: Comparison, runs: Mapping[str, Sequence[Run]], fold
         "report.md": as_markdown(comparison, runs),
         "report.csv": as_csv(comparison),
         "report.json": json.dumps(comparison.to_json(), indent=2) + "\n",
-        "report.html": as_html(comparison, runs, plots),
+        "report.html": as_html(comparison, runs, plots, drawings(runs)),
     }
     contents = plots | {name: text.encode() for name, text in texts.items()}
     for name, content in contents.items():

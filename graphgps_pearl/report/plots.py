@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, takewhile
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -12,8 +12,11 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from graphgps_pearl.report.comparison import Comparison
+from graphgps_pearl.report.comparison import Comparison, spread
 from graphgps_pearl.report.runs import Run
+from graphgps_pearl.report.samples import Point, by_samples
+from graphgps_pearl.report.samples import read as read_samples
+from graphgps_pearl.training.run_folder import HARMLESS_KEYS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
+#: What names runs, or the encoder itself, is no axis to plot along.
+_NAMES = frozenset({"seed", "name_tag", "dataset.split_index", "run_multiple_splits"})
+_ENCODER = "dataset.node_encoder_name"
 
 
 def _looks() -> Iterator[dict[str, Any]]:
@@ -70,6 +76,89 @@ def cost_plot(comparison: Comparison, *, by_time: bool) -> Figure:
     return figure
 
 
+def differing_keys(runs: Mapping[str, Sequence[Run]]) -> dict[str, list[list[str]]]:
+    """Keys in which configs differ and in nothing else, each with the groups of configs that do."""
+    settings = {
+        name: {k: repr(v) for k, v in some[0].settings.items() if k not in _NAMES | HARMLESS_KEYS}
+        for name, some in runs.items()
+    }
+    keys = {k for one in settings.values() for k in one}
+    varied = sorted(k for k in keys if len({one.get(k) for one in settings.values()}) > 1)
+    found: dict[str, list[list[str]]] = {}
+    for key in (key for key in varied if key != _ENCODER):
+        groups: dict[tuple[str | None, ...], list[str]] = {}
+        for name, one in settings.items():
+            groups.setdefault(tuple(one.get(k) for k in varied if k != key), []).append(name)
+        several = [group for group in groups.values() if len({settings[name].get(key) for name in group}) > 1]
+        if several:
+            found[key] = several
+    return found
+
+
+def ablation_plots(comparison: Comparison, runs: Mapping[str, Sequence[Run]]) -> dict[str, Figure]:
+    """The compared metric against every key in which alone some configs differ, a curve for each group."""
+    lines = {line.name: line.metrics[comparison.split] for line in comparison.lines}
+    figures = {}
+    for key, groups in differing_keys({name: some for name, some in runs.items() if name in lines}).items():
+        figure, axes = new_axes(key, f"{comparison.split} {comparison.metric}")
+        for group, look in zip(groups, _looks(), strict=False):
+            points = sorted((_on_axis(runs[name][0].settings[key]), name) for name in group)
+            values = [lines[name] for _, name in points]
+            axes.errorbar(
+                [x for x, _ in points],
+                [v.mean for v in values],
+                yerr=[v.std for v in values],
+                label=_common_name(group, key),
+                capsize=3,
+                **look,
+            )
+        axes.legend(fontsize=8)
+        figures[f"ablation-{key}"] = figure
+    return figures
+
+
+def _on_axis(value: Any) -> Any:
+    """Numbers as they are, anything else as a word on the axis."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _common_name(names: Sequence[str], key: str) -> str:
+    """What the names of several configs begin with, without the key that tells them apart."""
+    columns = zip(*(name.split("-") for name in names), strict=False)
+    common = "-".join(words[0] for words in takewhile(lambda words: len(set(words)) == 1, columns))
+    return common.removesuffix(key.rpartition(".")[2]).rstrip("-") or names[0]
+
+
+def samples_plots(evaluated: Mapping[str, tuple[str, Sequence[Point]]]) -> dict[str, Figure]:
+    """The metric and the encoding's error against the number of samples M, a curve for each run."""
+    column = next(iter(evaluated.values()))[0]
+    metric, metric_axes = new_axes("samples M", column.replace("_", " "))
+    error, error_axes = new_axes("samples M", "relative error of the encoding")
+    for (name, (_, points)), look in zip(evaluated.items(), _looks(), strict=False):
+        grouped = list(by_samples(points))
+        x = [m for m, _ in grouped]
+        for axes, values in (
+            (metric_axes, [[p.metric for p in some] for _, some in grouped]),
+            (error_axes, [[p.error for p in some] for _, some in grouped]),
+        ):
+            spreads = [spread(v) for v in values]
+            axes.errorbar(
+                x, [s.mean for s in spreads], yerr=[s.std for s in spreads], label=name, capsize=3, **look
+            )
+    start = max(
+        spread([p.error for p in points if p.samples == min(q.samples for q in points)]).mean
+        for _, points in evaluated.values()
+    )
+    ends = sorted({p.samples for _, points in evaluated.values() for p in points})
+    slope = [start * (m / ends[0]) ** -0.5 for m in ends]
+    error_axes.plot(ends, slope, color="gray", linewidth=0.8, label=r"$M^{-1/2}$")
+    error_axes.set_yscale("log")
+    for axes in (metric_axes, error_axes):
+        axes.set_xscale("log")
+        axes.legend(fontsize=8)
+    return {"metric-by-samples": metric, "encoding-error-by-samples": error}
+
+
 def all_plots(comparison: Comparison, runs: Mapping[str, Sequence[Run]]) -> dict[str, bytes]:
     """Every plot by file name, as PNG."""
     figures = {
@@ -77,11 +166,17 @@ def all_plots(comparison: Comparison, runs: Mapping[str, Sequence[Run]]) -> dict
         "curves-by-time": learning_curves(comparison, runs, by_time=True),
         "metric-by-parameters": cost_plot(comparison, by_time=False),
         "metric-by-seconds": cost_plot(comparison, by_time=True),
+        **ablation_plots(comparison, runs),
     }
-    return {f"{name}.png": _png(figure) for name, figure in figures.items()}
+    evaluated = {name: read_samples(some[0].path) for name, some in runs.items()}
+    present = {name: found for name, found in evaluated.items() if found is not None}
+    if present:
+        figures |= samples_plots(present)
+    return {f"{name}.png": png(figure) for name, figure in figures.items()}
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure) -> bytes:
+    """A figure as a PNG file's content; the figure is closed."""
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=150, format="png")
     plt.close(figure)

@@ -13,7 +13,7 @@ import yaml
 
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.report.jobs import FAILURE
-from graphgps_pearl.training.run_folder import RunFolder
+from graphgps_pearl.training.run_folder import RunFolder, settings
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ class Run:
     def config(self) -> dict[str, Any]:
         """The resolved config."""
         return yaml.safe_load((self.path / "config.yaml").read_text())
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Every key of the resolved config, dotted; one that came later at its default."""
+        return settings((self.path / "config.yaml").read_text())
 
     @property
     def encoder(self) -> str:
