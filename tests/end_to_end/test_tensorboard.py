@@ -1,0 +1,59 @@
+"""What TensorBoard shows of a comparison, read off the page that a browser renders."""
+
+import json
+from urllib.request import Request, urlopen
+
+import pytest
+from helpers.browser import chromium, dom, screenshot, serve
+from helpers.small_runs import CONFIG
+
+from graphgps_pearl import cli
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory) -> str:
+    """The address of a TensorBoard over two trained runs that differ in their encoder."""
+    chromium()  # or skip, before anything is trained
+    folder = tmp_path_factory.mktemp("board")
+    (folder / "small.yaml").write_text(CONFIG)
+    words = ["out_dir", str(folder / "results"), "dataset.dir", str(folder / "data"), "optim.max_epoch", "2"]
+    for name, encoder in (("none", "Atom"), ("rpearl", "Atom+RPEARL")):
+        chosen = ["name_tag", name, "dataset.node_encoder_name", encoder]
+        assert cli.main(["train", "--cfg", str(folder / "small.yaml"), *words, *chosen]) == 0
+    return serve(folder / "results", runs=2)
+
+
+@pytest.mark.slow
+def test_runs_overlay_under_readable_names(board, tmp_path):
+    page = dom(f"{board}?tagFilter=mae%7Crun/#timeseries")
+    for run in ("small-none/0", "small-rpearl/0"):
+        assert run in page
+    for tag in (
+        "train/mae",
+        "val/mae",
+        "test/mae",
+        "run/lr",
+        "run/grad_norm",
+        "run/seconds",
+        "run/memory_mb",
+    ):
+        assert tag in page
+    screenshot(f"{board}#scalars&tagFilter=mae", tmp_path / "page.png")
+    assert (tmp_path / "page.png").stat().st_size > 20_000
+
+
+@pytest.mark.slow
+def test_pictures_of_predictions_and_encodings(board):
+    page = dom(f"{board}?tagFilter=predictions%7Cencodings#timeseries")
+    for tag in ("predictions/test_scatter", "encodings/RPEARL_on_graphs", "encodings/RPEARL_in_the_plane"):
+        assert tag in page
+
+
+@pytest.mark.slow
+def test_hyperparameters_stand_beside_results(board):
+    """Asked of the server, as the page does."""
+    request = Request(f"{board}data/plugin/hparams/experiment", json.dumps({"experimentName": ""}).encode())
+    request.add_header("Content-Type", "application/json")
+    experiment = json.load(urlopen(request))
+    assert {h["name"] for h in experiment["hparamInfos"]} >= {"encoder", "base_lr", "width", "parameters"}
+    assert {m["name"]["tag"] for m in experiment["metricInfos"]} >= {"best/val_mae", "best/test_mae"}
