@@ -44,7 +44,7 @@ _BUSY_RUN = "is being trained by another process"
 
 def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     """``search CONFIG --keys KEY=VALUES ... [--trials N] [KEY VALUE ...]``."""
-    args = _parser(prog).parse_intermixed_args(argv)
+    args = search_parser(prog).parse_intermixed_args(argv)
 
     def work() -> None:
         file = Path(args.config)
@@ -70,7 +70,8 @@ def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     return run_command(work)
 
 
-def _parser(prog: str | None) -> argparse.ArgumentParser:
+def search_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Arguments of ``search``."""
     parser = argparse.ArgumentParser(
         prog=prog,
         description="Search for the best values of config keys, by the validation metric.",

@@ -1,8 +1,8 @@
 """Every fenced command of README.md and docs/ is run, or what it names is checked.
 
 Run for real: ``predict``, ``describe``, ``encode``, ``export``, and all Python blocks. Parsed, with their
-configs loaded: training, ``compare``, ``report``. The set-up scripts, developers' scripts and the upstream
-launcher: that the file exists and knows the flags. YAML blocks: that the keys exist.
+configs loaded: training, ``compare``, ``report``, ``search``. The set-up scripts, developers' scripts and the
+upstream launcher: that the file exists and knows the flags. YAML blocks: that the keys exist.
 """
 
 import importlib
@@ -22,6 +22,8 @@ from torch_geometric.graphgym import register
 from graphgps_pearl import cli, config
 from graphgps_pearl.data import molecules, registry
 from graphgps_pearl.inference.places import SHIPPED
+from graphgps_pearl.report.search import search_parser
+from graphgps_pearl.report.search_space import parse_space
 
 RUN = ("predict", "describe", "encode", "export")
 #: Not ours to test.
@@ -105,6 +107,10 @@ def check_ours(command: str, words: list[str], desk: Path, monkeypatch) -> None:
     if command == "train":
         args = cli.train_parser().parse_intermixed_args(words)
         config.load(args.cfg, args.overrides)
+        return
+    if command == "search":
+        args = search_parser(None).parse_intermixed_args(words)
+        parse_space(args.keys, config.load(args.config, args.overrides))
         return
     place = importlib.import_module(module)
     monkeypatch.setattr(place, "run_command", lambda work: 0)  # parsed, not run
