@@ -154,16 +154,18 @@ class BPEARL(PEARL):
         return (pe, PairEncoding(x, rows.pair_row, graphs)) if self.return_pairs else pe
 
     def _merges(self, graphs: Graphs, plan: Plan | None) -> bool:
-        """Whether equal pairs are merged: as told, or there is a plan, or graphs are larger than Φ reaches.
+        """Whether equal pairs are merged: as told, or there is a plan, or it pays.
 
-        Finding equal pairs costs about as much as two layers; where all of a graph is within reach few are.
+        Where all of a graph is within reach, one pair in four is equal to another, or fewer; finding them then
+        costs as much as some thousand multiplications for each pair and round.
         """
         if self.quotient is not None:
             return self.quotient
         depths = self.phi.depths()
         assert depths is not None
-        pairs = int(graphs.sizes.square().sum())
-        return plan is not None or pairs > 2 * num_rounds(*depths) * graphs.num_nodes
+        rounds, pairs = num_rounds(*depths), int(graphs.sizes.square().sum())
+        weights = sum(parameter.numel() for parameter in self.phi.parameters())
+        return plan is not None or pairs > 2 * rounds * graphs.num_nodes or weights > 4000 * rounds
 
     def _tap_diagonal(self, rows: PairRows | QuotientRows) -> Tensor | None:
         if self.tap_norm is None:

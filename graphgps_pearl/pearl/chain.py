@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from graphgps_pearl.pearl.norm import BatchNorm
+from graphgps_pearl.pearl.room import empty
 from graphgps_pearl.pearl.rows import Rows
 from graphgps_pearl.pearl.sparse import SparseMatrix
 
@@ -93,7 +94,7 @@ class _Blocks:
     def __init__(self, like: Tensor, widths: Sequence[int], weight: Tensor | None) -> None:
         size = max(_BLOCK // max(widths), 64)
         self._slices = [slice(start, start + size) for start in range(0, like.size(0), size)]
-        self._room = [like.new_empty(min(size, like.size(0)) * max(widths)) for _ in range(3)]
+        self._room = [empty(min(size, like.size(0)) * max(widths), like=like) for _ in range(3)]
         self.ones = like.new_ones(1, like.size(0))
         self.weight = None if weight is None else weight.to(like.dtype).unsqueeze(0)  # [1, R]
         self.count = (self.ones if weight is None else weight).sum(dtype=torch.float64)
@@ -141,7 +142,7 @@ class _BatchChain(torch.autograd.Function):
         norms: list[_Norm] = []
         statistics: list[Tensor] = []
         for step, eps_k in zip(steps, norm_eps, strict=True):
-            z = h0.new_empty(h0.size(0), step.weight.size(0))
+            z = empty(h0.size(0), step.weight.size(0), like=h0)
             sums = blocks.table(z.size(1))
             for i, b in blocks:
                 h = blocks.activated(norms[-1], b) if norms else h0[b]
@@ -150,7 +151,7 @@ class _BatchChain(torch.autograd.Function):
             taken, mean, var = _mean_and_variance(z, sums, blocks)
             norms.append(_normalised(z, mean, var, step, eps_k))
             statistics += [(taken + mean).unsqueeze(0), var.unsqueeze(0)]
-        out = torch.empty_like(norms[-1].z)
+        out = empty(*norms[-1].z.shape, like=h0)
         for _, b in blocks:
             out_b = torch.addcmul(norms[-1].shift, norms[-1].z[b], norms[-1].scale, out=out[b]).relu_()
             if skip:
@@ -173,7 +174,7 @@ class _BatchChain(torch.autograd.Function):
         for k in reversed(range(len(steps))):
             before = norms[k - 1] if k else None
             wanted = k or eps is not None or ctx.needs_input_grad[0]
-            g_before = h0.new_empty(h0.size(0), steps[k].weight.size(1)) if wanted else None
+            g_before = empty(h0.size(0), steps[k].weight.size(1), like=h0) if wanted else None
             g, sums, step_gradients = _back(g, sums, g_before, steps[k], norms[k], before or h0, blocks)
             gradients = [*step_gradients, *gradients]
         grad_x, grad_eps = g, None
@@ -184,7 +185,7 @@ class _BatchChain(torch.autograd.Function):
 
 def _behind_last(grad: Tensor, norm: _Norm, blocks: _Blocks) -> tuple[Tensor, Tensor]:
     """g_n and its sums."""
-    g, sums = torch.empty_like(norm.z), blocks.table(norm.z.size(1))
+    g, sums = empty(*norm.z.shape, like=norm.z), blocks.table(norm.z.size(1))
     for i, b in blocks:
         _mask(grad[b], blocks.activated(norm, b), 0, grad_input=g[b])
         blocks.add(sums, i, b, None, g[b], norm.z[b])
