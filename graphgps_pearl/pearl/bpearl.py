@@ -156,7 +156,7 @@ class BPEARL(PEARL):
     def _merges(self, graphs: Graphs, plan: Plan | None) -> bool:
         """Whether equal pairs are merged: as told, or there is a plan, or it pays.
 
-        Where all of a graph is within reach, one pair in four is equal to another, or fewer; finding them then
+        Where all of a graph is within reach, one pair in four is equal to another, or fewer; to find them
         costs as much as some thousand multiplications for each pair and round.
         """
         if self.quotient is not None:

@@ -17,22 +17,19 @@ with w the rows' multiplicities. A block is summed in the rows' own precision, t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from graphgps_pearl.pearl.blocks import Blocks, own, product, relu_gradient, to_neighbours
 from graphgps_pearl.pearl.norm import BatchNorm
 from graphgps_pearl.pearl.room import empty
 from graphgps_pearl.pearl.rows import Rows
-from graphgps_pearl.pearl.sparse import SparseMatrix
 
-_BLOCK = 2**17  # numbers in a block: half a megabyte in float32
 _FAR = 16.0  # where a squared mean is more than so many variances, it is taken off before squaring
-
-_mask = torch.ops.aten.threshold_backward.grad_input  # gradient of ReLU, in place
 
 
 class Step(NamedTuple):
@@ -88,64 +85,22 @@ class _Norm(NamedTuple):
     shift: Tensor  # t
 
 
-class _Blocks:
-    """The blocks of some rows, and room to work on one of them."""
-
-    def __init__(self, like: Tensor, widths: Sequence[int], weight: Tensor | None) -> None:
-        size = max(_BLOCK // max(widths), 64)
-        self._slices = [slice(start, start + size) for start in range(0, like.size(0), size)]
-        self._room = [empty(min(size, like.size(0)) * max(widths), like=like) for _ in range(3)]
-        self.ones = like.new_ones(1, like.size(0))
-        self.weight = None if weight is None else weight.to(like.dtype).unsqueeze(0)  # [1, R]
-        self.count = (self.ones if weight is None else weight).sum(dtype=torch.float64)
-        self.total = self.count.clamp(min=1e-300)
-
-    def __iter__(self) -> Iterator[tuple[int, slice]]:
-        return enumerate(self._slices)
-
-    def room(self, which: int, like: Tensor) -> Tensor:
-        """A tensor as large as ``like``, for as long as the block is worked on."""
-        return self._room[which][: like.numel()].view(like.shape)
-
-    def table(self, width: int) -> Tensor:
-        """Room for two sums of every block."""
-        return self.ones.new_zeros(2, len(self._slices), 1, width)
-
-    def add(self, sums: Tensor, i: int, b: slice, factor: Tensor | None, a: Tensor, other: Tensor) -> None:
-        """Sum a block's rows of ``a`` and of ``a * other``, each row ``factor`` times, into a table."""
-        times = (self.ones if factor is None else factor)[:, b]
-        torch.mm(times, a, out=sums[0, i])
-        torch.mm(times, torch.mul(a, other, out=self.room(0, a)), out=sums[1, i])
-
-    def activated(self, norm: _Norm, b: slice) -> Tensor:
-        """A block of h_k."""
-        z = norm.z[b]
-        return torch.addcmul(norm.shift, z, norm.scale, out=self.room(1, z)).relu_()
-
-    def corrected(self, g: Tensor, norm: _Norm, at_zero: Tensor, slope: Tensor, b: slice) -> Tensor:
-        """A block of e_k = g_k - w (at_zero + slope z_k)."""
-        e = torch.addcmul(at_zero, norm.z[b], slope, out=self.room(2, g))
-        if self.weight is None:
-            return torch.sub(g, e, out=e)
-        return torch.addcmul(g, self.weight[0, b].unsqueeze(1), e, value=-1, out=e)
-
-
 class _BatchChain(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, eps, rows, skip, norm_eps, *parameters):  # type: ignore[no-untyped-def]
         steps = _steps(parameters)
-        h0 = x if eps is None else _product(rows.matrix, x)
-        blocks = _Blocks(h0, _widths(h0, steps), rows.weight)
+        h0 = x if eps is None else product(rows.matrix, x)
+        blocks = Blocks(h0, _widths(h0, steps), rows.weight)
         if eps is not None:
             for _, b in blocks:
-                h0[b].add_(_own(x, rows, b), alpha=1 + float(eps))
+                h0[b].add_(own(x, rows, b), alpha=1 + float(eps))
         norms: list[_Norm] = []
         statistics: list[Tensor] = []
         for step, eps_k in zip(steps, norm_eps, strict=True):
             z = empty(h0.size(0), step.weight.size(0), like=h0)
             sums = blocks.table(z.size(1))
             for i, b in blocks:
-                h = blocks.activated(norms[-1], b) if norms else h0[b]
+                h = _activated(norms[-1], b, blocks) if norms else h0[b]
                 z_b = torch.mm(h, step.weight.t(), out=z[b])
                 blocks.add(sums, i, b, blocks.weight, z_b, z_b)
             taken, mean, var = _mean_and_variance(z, sums, blocks)
@@ -155,7 +110,7 @@ class _BatchChain(torch.autograd.Function):
         for _, b in blocks:
             out_b = torch.addcmul(norms[-1].shift, norms[-1].z[b], norms[-1].scale, out=out[b]).relu_()
             if skip:
-                out_b += _own(x, rows, b)
+                out_b += own(x, rows, b)
         ctx.save_for_backward(x, eps, h0, *parameters, *(t for norm in norms for t in norm))
         ctx.rows, ctx.skip, ctx.steps = rows, skip, len(steps)
         count = blocks.count.view(1, 1)
@@ -168,7 +123,7 @@ class _BatchChain(torch.autograd.Function):
         x, eps, h0, *saved = ctx.saved_tensors
         steps = _steps(saved[: 3 * ctx.steps])
         norms = [_Norm(*saved[i : i + 5]) for i in range(3 * ctx.steps, len(saved), 5)]
-        blocks = _Blocks(h0, _widths(h0, steps), ctx.rows.weight)
+        blocks = Blocks(h0, _widths(h0, steps), ctx.rows.weight)
         gradients: list[Tensor] = []
         g, sums = _behind_last(grad, norms[-1], blocks)
         for k in reversed(range(len(steps))):
@@ -179,15 +134,15 @@ class _BatchChain(torch.autograd.Function):
             gradients = [*step_gradients, *gradients]
         grad_x, grad_eps = g, None
         if eps is not None:
-            grad_x, grad_eps = _to_neighbours(g, grad if ctx.skip else None, x, eps, ctx.rows, blocks)
+            grad_x, grad_eps = to_neighbours(g, grad if ctx.skip else None, x, eps, ctx.rows, blocks)
         return grad_x, grad_eps, None, None, None, *gradients
 
 
-def _behind_last(grad: Tensor, norm: _Norm, blocks: _Blocks) -> tuple[Tensor, Tensor]:
+def _behind_last(grad: Tensor, norm: _Norm, blocks: Blocks) -> tuple[Tensor, Tensor]:
     """g_n and its sums."""
     g, sums = empty(*norm.z.shape, like=norm.z), blocks.table(norm.z.size(1))
     for i, b in blocks:
-        _mask(grad[b], blocks.activated(norm, b), 0, grad_input=g[b])
+        relu_gradient(grad[b], _activated(norm, b, blocks), 0, grad_input=g[b])
         blocks.add(sums, i, b, None, g[b], norm.z[b])
     return g, sums
 
@@ -199,7 +154,7 @@ def _back(
     step: Step,
     norm: _Norm,
     before: _Norm | Tensor,
-    blocks: _Blocks,
+    blocks: Blocks,
 ) -> tuple[Tensor | None, Tensor, tuple[Tensor, Tensor, Tensor]]:
     """From g_k to g_{k-1} (in ``out``, if anybody wants it), its sums, and the gradients of the step."""
     sum_g, sum_gz = sums.sum(1, dtype=torch.float64).squeeze(1)
@@ -211,44 +166,17 @@ def _back(
     grad_weight = torch.zeros_like(step.weight)
     new_sums = blocks.table(step.weight.size(1))
     for i, b in blocks:
-        e = blocks.corrected(g[b], norm, at_zero, slope, b)
-        h = before[b] if isinstance(before, Tensor) else blocks.activated(before, b)
+        e = _corrected(g[b], norm, at_zero, slope, b, blocks)
+        h = before[b] if isinstance(before, Tensor) else _activated(before, b, blocks)
         grad_weight.addmm_(e.t(), h)
         if out is None:
             continue
         g_before = torch.mm(e, scaled, out=out[b])
         if isinstance(before, _Norm):
-            _mask(g_before, h, 0, grad_input=g_before)
+            relu_gradient(g_before, h, 0, grad_input=g_before)
             blocks.add(new_sums, i, b, None, g_before, before.z[b])
     grad_weight *= norm.scale.unsqueeze(1)
     return out, new_sums, (grad_weight, sum_gz.to(g.dtype), sum_g.to(g.dtype))
-
-
-def _to_neighbours(
-    g: Tensor, grad: Tensor | None, x: Tensor, eps: Tensor, rows: Rows, blocks: _Blocks
-) -> tuple[Tensor, Tensor]:
-    """The gradients of x and of epsilon from that of h_0 and, where x was added, of the output."""
-    grad_x = _product(rows.matrix.t(), g)
-    grad_eps = torch.zeros((), dtype=torch.float64, device=x.device)
-    keep = 1 + float(eps)
-    for _, b in blocks:
-        grad_eps += torch.dot(g[b].flatten(), _own(x, rows, b).flatten())
-        g[b] *= keep
-        if grad is not None:
-            g[b] += grad[b]
-    if rows.parent is None:
-        return grad_x.add_(g), grad_eps.to(eps.dtype).view(eps.shape)
-    return grad_x.index_add_(0, rows.parent, g), grad_eps.to(eps.dtype).view(eps.shape)
-
-
-def _product(matrix: SparseMatrix, x: Tensor) -> Tensor:
-    """The matrix times rows, or times all the rows of a node side by side."""
-    return matrix.product(x.reshape(matrix.shape[1], -1)).view(-1, x.size(1))
-
-
-def _own(x: Tensor, rows: Rows, b: slice) -> Tensor:
-    """A block of each row's own value one layer earlier."""
-    return x[b] if rows.parent is None else x.index_select(0, rows.parent[b])
 
 
 def _steps(parameters: Sequence[Tensor]) -> list[Step]:
@@ -259,7 +187,7 @@ def _widths(h0: Tensor, steps: Sequence[Step]) -> list[int]:
     return [h0.size(1), *(step.weight.size(0) for step in steps)]
 
 
-def _mean_and_variance(z: Tensor, sums: Tensor, blocks: _Blocks) -> tuple[Tensor, Tensor, Tensor]:
+def _mean_and_variance(z: Tensor, sums: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor, Tensor]:
     """What was taken off ``z``, the mean of what is left, and the variance; :obj:`[F]` in float64."""
     mean, var = _moments(sums, blocks)
     taken = torch.zeros_like(mean)
@@ -271,7 +199,7 @@ def _mean_and_variance(z: Tensor, sums: Tensor, blocks: _Blocks) -> tuple[Tensor
     return taken.double(), mean, var.clamp(min=0)
 
 
-def _moments(sums: Tensor, blocks: _Blocks) -> tuple[Tensor, Tensor]:
+def _moments(sums: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor]:
     first, second = sums.sum(1, dtype=torch.float64).squeeze(1) / blocks.total
     return first, second - first.square()
 
@@ -281,3 +209,16 @@ def _normalised(z: Tensor, mean: Tensor, var: Tensor, step: Step, norm_eps: floa
     scale = step.gamma.double() * invstd
     shift = step.beta.double() - mean * scale
     return _Norm(z, mean, invstd, scale.to(z.dtype), shift.to(z.dtype))
+
+
+def _activated(norm: _Norm, b: slice, blocks: Blocks) -> Tensor:
+    """A block of h_k."""
+    return blocks.activated(norm.z[b], norm.scale, norm.shift)
+
+
+def _corrected(g: Tensor, norm: _Norm, at_zero: Tensor, slope: Tensor, b: slice, blocks: Blocks) -> Tensor:
+    """A block of e_k = g_k - w (at_zero + slope z_k)."""
+    e = torch.addcmul(at_zero, norm.z[b], slope, out=blocks.room(2, g))
+    if blocks.weight is None:
+        return torch.sub(g, e, out=e)
+    return torch.addcmul(g, blocks.weight[0, b].unsqueeze(1), e, value=-1, out=e)

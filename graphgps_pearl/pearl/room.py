@@ -1,7 +1,7 @@
 """Memory for rows that is used again: what one step gave back, the next one takes.
 
 Torch gives large tensors on a CPU back to the operating system, and takes them from it again in the next
-step. Every page of 4 kB then has to be mapped and zeroed, which costs as much as several passes over the rows.
+step. Every page of 4 kB then has to be mapped and zeroed, which costs as much as several passes over it.
 Here a tensor's memory goes to a shelf when the last tensor that sees it is gone, and the next tensor of about
 that size takes it from there.
 """

@@ -10,7 +10,7 @@ import torch
 from helpers.graphs import batch_of, molecule_like
 from torch import Tensor, nn
 
-from graphgps_pearl.pearl import BPEARL, RPEARL, GINLayer, TapLayer, chain, phi
+from graphgps_pearl.pearl import BPEARL, RPEARL, GINLayer, TapLayer, blocks, chain, phi
 from graphgps_pearl.pearl.sparse import SparseMatrix
 
 SIZES = {"num_layers": 3, "mlp_layers": 3, "mlp_hidden": 9, "hidden_dim": 6}
@@ -30,7 +30,7 @@ def written_out(monkeypatch: pytest.MonkeyPatch) -> object:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain, "_BLOCK", 700)  # several blocks, the last one smaller
+    monkeypatch.setattr(blocks, "_BLOCK", 700)  # several blocks, the last one smaller
 
 
 def everything(module: nn.Module, run: object, x: Tensor | None = None) -> list[Tensor]:
