@@ -44,7 +44,7 @@ _BUSY_RUN = "is being trained by another process"
 
 def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     """``search CONFIG --keys KEY=VALUES ... [--trials N] [KEY VALUE ...]``."""
-    args = search_parser(prog).parse_intermixed_args(argv)
+    args = read_arguments(argv, prog)
 
     def work() -> None:
         file = Path(args.config)
@@ -70,8 +70,16 @@ def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     return run_command(work)
 
 
-def search_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Arguments of ``search``."""
+def read_arguments(argv: Sequence[str] | None, prog: str | None = None) -> argparse.Namespace:
+    """The arguments of ``search``; ``KEY VALUE`` words may stand anywhere, behind ``--keys`` too."""
+    args = _parser(prog).parse_intermixed_args(argv)
+    end = next((i for i, word in enumerate(args.keys) if "=" not in word), 0) or len(args.keys)
+    args.overrides += args.keys[end:]
+    args.keys = args.keys[:end]
+    return args
+
+
+def _parser(prog: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=prog,
         description="Search for the best values of config keys, by the validation metric.",

@@ -22,7 +22,7 @@ from torch_geometric.graphgym import register
 from graphgps_pearl import cli, config
 from graphgps_pearl.data import molecules, registry
 from graphgps_pearl.inference.places import SHIPPED
-from graphgps_pearl.report.search import search_parser
+from graphgps_pearl.report.search import read_arguments
 from graphgps_pearl.report.search_space import parse_space
 
 RUN = ("predict", "describe", "encode", "export")
@@ -109,7 +109,7 @@ def check_ours(command: str, words: list[str], desk: Path, monkeypatch) -> None:
         config.load(args.cfg, args.overrides)
         return
     if command == "search":
-        args = search_parser(None).parse_intermixed_args(words)
+        args = read_arguments(words)
         parse_space(args.keys, config.load(args.config, args.overrides))
         return
     place = importlib.import_module(module)

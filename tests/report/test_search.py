@@ -113,6 +113,14 @@ def test_mistakes_are_found_before_torch_is_imported(folder):
     assert done.stdout.strip() == "[]"
 
 
+def test_words_behind_the_keys_are_settings():
+    args = searching.read_arguments(
+        ["a.yaml", "seed", "1", "--keys", RATE, "gt.layers=1,2", "gt.n_heads", "2"]
+    )
+    assert args.keys == [RATE, "gt.layers=1,2"]
+    assert args.overrides == ["seed", "1", "gt.n_heads", "2"]
+
+
 def test_values_have_the_types_of_the_schema():
     cfg = config.parse(CONFIG)
     layers, rate, skip, scale = parse_space(
