@@ -17,11 +17,11 @@ with w the rows' multiplicities. A block is summed in the rows' own precision, t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphgps_pearl.pearl.blocks import Blocks, own, product, relu_gradient, to_neighbours
@@ -41,27 +41,6 @@ class Step(NamedTuple):
 
 
 Chain = list[tuple[Tensor, BatchNorm]]
-
-
-def as_chain(
-    x: Tensor, linears: Iterable[nn.Module | Tensor], norms: Iterable[nn.Module], act: str
-) -> Chain | None:
-    """The linear maps and norms of a layer that can be computed here, None of one that cannot.
-
-    It can with batch norm in training, linear maps without bias and ReLU, in full precision on a CPU.
-    """
-    if act != "relu" or x.device.type != "cpu" or not x.numel():
-        return None
-    if x.dtype not in (torch.float32, torch.float64) or torch.is_autocast_enabled("cpu"):
-        return None
-    chain: Chain = []
-    for linear, norm in zip(linears, norms, strict=True):
-        if isinstance(linear, nn.Linear) and linear.bias is None:
-            linear = linear.weight
-        if not (isinstance(linear, Tensor) and type(norm) is BatchNorm and norm.training):
-            return None
-        chain.append((linear, norm))
-    return chain
 
 
 def chained(x: Tensor, chain: Chain, rows: Rows, eps: Tensor | None = None, skip: bool = False) -> Tensor:

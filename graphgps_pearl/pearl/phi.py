@@ -17,7 +17,7 @@ from itertools import groupby, pairwise
 import torch
 from torch import Tensor, nn
 
-from graphgps_pearl.pearl.chain import as_chain, chained
+from graphgps_pearl.pearl.dispatch import in_blocks
 from graphgps_pearl.pearl.names import ACTIVATIONS, check_name
 from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm, norm_and_activation
 from graphgps_pearl.pearl.rows import Rows
@@ -78,9 +78,9 @@ class TapLayer(Layer):
     def lift(self, x_taps: Tensor, rows: Rows) -> Tensor:
         """The layer from its taps on: :obj:`[R, K * in_dim]` to :obj:`[R, out_dim]`."""
         weight = self.weight.flatten(0, 1)
-        chain = as_chain(x_taps, [weight.t()], [self.norm], self.act) if self.bias is None else None
-        if chain is not None:
-            return chained(x_taps, chain, rows)
+        out = in_blocks(x_taps, [(weight.t(), self.bias)], [self.norm], self.act, rows)
+        if out is not None:
+            return out
         x = x_taps @ weight
         if self.bias is not None:
             x = x + self.bias
@@ -129,9 +129,10 @@ class GINLayer(Layer):
 
     def forward(self, x: Tensor, rows: Rows, skip: bool = False) -> Tensor:
         """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`; ``skip`` adds each row's own value to them."""
-        chain = as_chain(x, self.linears, self.norms, self.act)
-        if chain is not None:
-            return chained(x, chain, rows, self.eps, skip)
+        maps = [(linear.weight, linear.bias) for linear in self.linears if isinstance(linear, nn.Linear)]
+        out = in_blocks(x, maps, self.norms, self.act, rows, self.eps, skip)
+        if out is not None:
+            return out
         own = rows.keep(x)
         x = (1 + self.eps) * own + rows.neighbours(x)
         for linear, norm in zip(self.linears, self.norms, strict=True):

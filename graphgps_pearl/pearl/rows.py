@@ -195,13 +195,22 @@ class PairRows:
         """The taps of every pair (v, v), :obj:`[N, K]`."""
         return self.taps(self.basis(), num_taps)[self.diagonal]
 
-    def shift(self, x: Tensor) -> Tensor:
-        """:math:`S x`."""
-        return self._shift @ x
-
     def taps(self, x: Tensor, num_taps: int) -> Tensor:
-        """:math:`(x, S x, \\dots, S^{K-1} x)` side by side."""
-        return taps(x, self.shift, num_taps)
+        """:math:`(x, S x, \\dots, S^{K-1} x)` side by side.
+
+        The rows of a node side by side, padded, go through the nodes' own operator: rows of one column are
+        too narrow for a product of their own.
+        """
+        if num_taps < 2:
+            return x
+        num_nodes, longest = self.graphs.num_nodes, int(self.size.max()) if self.num_rows else 0
+        place = torch.arange(self.num_rows, device=x.device) - self.start[self.node] + longest * self.node
+        padded = x.new_zeros(num_nodes * longest, x.size(1)).index_copy(0, place, x)
+        powers = [x]
+        for _ in range(num_taps - 1):
+            padded = (self.operators.shift @ padded.view(num_nodes, longest * x.size(1))).view(padded.shape)
+            powers.append(padded.index_select(0, place))
+        return torch.cat(powers, dim=1)
 
     def neighbours(self, x: Tensor) -> Tensor:
         """:math:`A x`."""
@@ -210,12 +219,6 @@ class PairRows:
     def keep(self, x: Tensor) -> Tensor:
         """Every row goes on as it is."""
         return x
-
-    @cached_property
-    def _shift(self) -> SparseMatrix:
-        if self.operators.shift is self.operators.adjacency:
-            return self.matrix
-        return _lift(self.operators.shift, self.start, self.node)
 
     @cached_property
     def matrix(self) -> SparseMatrix:

@@ -10,7 +10,8 @@ import torch
 from helpers.graphs import batch_of, molecule_like
 from torch import Tensor, nn
 
-from graphgps_pearl.pearl import BPEARL, RPEARL, GINLayer, TapLayer, blocks, chain, phi
+from graphgps_pearl.pearl import BPEARL, RPEARL, GINLayer, TapLayer, blocks, phi
+from graphgps_pearl.pearl.dispatch import in_blocks
 from graphgps_pearl.pearl.sparse import SparseMatrix
 
 SIZES = {"num_layers": 3, "mlp_layers": 3, "mlp_hidden": 9, "hidden_dim": 6}
@@ -22,7 +23,7 @@ def written_out(monkeypatch: pytest.MonkeyPatch) -> object:
 
     def run(function: object) -> object:
         with monkeypatch.context() as patch:
-            patch.setattr(phi, "as_chain", lambda *_: None)
+            patch.setattr(phi, "in_blocks", lambda *_: None)
             return function()
 
     return run
@@ -65,9 +66,10 @@ def stirred(module: nn.Module) -> nn.Module:
 @pytest.mark.parametrize("skip", ["none", "residual", "sum"])
 @pytest.mark.parametrize("num_taps", [0, 1, 4])
 @pytest.mark.parametrize("quotient", [True, False])
-def test_bpearl(quotient: bool, num_taps: int, skip: str, written_out) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("norm", ["batch", "layer"])
+def test_bpearl(norm: str, quotient: bool, num_taps: int, skip: str, written_out) -> None:  # type: ignore[no-untyped-def]
     data = batch_of(*[(molecule_like(n), n) for n in (5, 14, 21)])
-    pe = stirred(BPEARL(4, num_taps=num_taps, skip=skip, quotient=quotient, **SIZES).double())
+    pe = stirred(BPEARL(4, num_taps=num_taps, skip=skip, quotient=quotient, norm=norm, **SIZES).double())
 
     def run() -> list[Tensor]:
         return everything(pe, lambda module: module(data.edge_index, data.batch))
@@ -75,7 +77,7 @@ def test_bpearl(quotient: bool, num_taps: int, skip: str, written_out) -> None: 
     assert_same(run(), written_out(run))
 
 
-@pytest.mark.parametrize("norm", ["batch", "graph"])
+@pytest.mark.parametrize("norm", ["batch", "graph", "layer"])
 def test_rpearl(norm: str, written_out) -> None:  # type: ignore[no-untyped-def]
     data = batch_of(*[(molecule_like(n), n) for n in (5, 14, 21)])
     pe = stirred(RPEARL(4, num_samples=7, norm=norm, num_taps=3, **SIZES).double())
@@ -111,10 +113,11 @@ def layer_rows(num_rows: int, num_before: int) -> SimpleNamespace:
 
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("skip", [False, True])
-def test_gin_layer(skip: bool, offset: float, written_out) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("norm", ["batch", "layer"])
+def test_gin_layer(norm: str, skip: bool, offset: float, written_out) -> None:  # type: ignore[no-untyped-def]
     """Also where means are far from zero, and where one row weighs more than all the others."""
     rows = layer_rows(500, 130)
-    layer = stirred(GINLayer(6, 6, mlp_layers=2, mlp_hidden=8).double())
+    layer = stirred(GINLayer(6, 6, mlp_layers=2, mlp_hidden=8, norm=norm).double())
     x = (torch.randn(130, 6, dtype=torch.float64) + offset).requires_grad_()
 
     def run() -> list[Tensor]:
@@ -132,24 +135,26 @@ def test_constant_column(written_out) -> None:  # type: ignore[no-untyped-def]
     torch.testing.assert_close(var, torch.full((4,), 0.9))
 
 
-def test_gradients_by_finite_differences() -> None:
+@pytest.mark.parametrize("norm", ["batch", "layer"])
+def test_gradients_by_finite_differences(norm: str) -> None:
     rows = layer_rows(60, 20)
     rows.weight = torch.randint(1, 5, (60,))
-    layer = stirred(GINLayer(3, 3, mlp_hidden=4).double())
+    layer = stirred(GINLayer(3, 3, mlp_hidden=4, norm=norm).double())
     x = torch.randn(20, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: layer(x, rows, skip=True), x)
 
 
-def test_chain_is_for_training_in_full_precision() -> None:
-    x, layer = torch.ones(2, 2), GINLayer(2, 2)
+def test_what_is_written_out() -> None:
+    x, rows = torch.ones(2, 2), SimpleNamespace(weight=None)
 
-    def can(x: Tensor, layer: GINLayer, act: str = "relu") -> bool:
-        return chain.as_chain(x, layer.linears, layer.norms, act) is not None
+    def can(x: Tensor, layer: TapLayer, act: str = "relu") -> bool:
+        return in_blocks(x, [(layer.weight[0].t(), layer.bias)], [layer.norm], act, rows) is not None
 
-    assert can(x, layer)
-    assert not can(x, layer, "gelu")
-    assert not can(x.half(), layer)
-    assert not can(x, GINLayer(2, 2, norm="layer"))
-    assert not can(x, GINLayer(2, 2).eval())
+    batch = TapLayer(2, 3, 1, norm="batch")
+    assert can(x, batch) and can(x, TapLayer(2, 3, 1, norm="layer", bias=True))
+    assert not can(x, batch, "gelu")
+    assert not can(x.half(), batch) and not can(x.double(), batch)
+    assert not can(x, TapLayer(2, 3, 1, norm="none")) and not can(x, TapLayer(2, 3, 1, norm="graph"))
     with torch.autocast("cpu", torch.bfloat16):
-        assert not can(x, layer)
+        assert not can(x, batch)
+    assert not can(x, batch.eval())
