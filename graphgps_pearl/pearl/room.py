@@ -32,12 +32,19 @@ def empty(*shape: int, like: Tensor) -> Tensor:
     if like.device.type != "cpu" or not _LEAST <= needed <= _MOST:
         return like.new_empty(shape)
     size = _rounded(needed + _ALIGNED)
-    memory = _shelf[size].pop() if _shelf[size] else bytearray(size)
+    memory = _take(size)
     seen = memoryview(memory)  # torch holds on to this object for as long as it uses the memory
     weakref.finalize(seen, _put_back, memory).atexit = False
     whole = torch.frombuffer(seen, dtype=torch.uint8)
     start = -whole.data_ptr() % _ALIGNED
     return whole[start : start + needed].view(like.dtype).view(shape)
+
+
+def _take(size: int) -> bytearray:
+    try:
+        return _shelf[size].pop()
+    except IndexError:  # asked for forgiveness: another thread may take the last one in between
+        return bytearray(size)
 
 
 def _put_back(memory: bytearray) -> None:
