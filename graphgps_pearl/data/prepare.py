@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 Transform = Callable[[Data], Data]
 _STATE = ("graphs", "skipped", "target_mean", "target_std", "splits")
 _CHUNK = 2048  # graphs collated at a time, so that a quarter of a million need not be held one by one
+_SAMPLE = 32  # graphs from which the cost of all is foretold
 
 
 def spec(cfg: CfgNode) -> DatasetSpec | None:
@@ -183,26 +184,42 @@ def _collate(graphs: Iterator[Data]) -> GraphTable:
 
 def _transform(state: dict[str, Any], transforms: Sequence[Transform], name: str) -> dict[str, Any]:
     """Second stage: every graph through every transform."""
-    began = time.perf_counter()
     table = GraphTable.from_state(state["graphs"])
 
-    def graphs() -> Iterator[Data]:
-        for i, graph in enumerate(tqdm(table, desc="transforms", unit="graph", disable=None, leave=False)):
-            for transform in transforms:
-                try:
-                    graph = transform(graph)
-                except (ValueError, RuntimeError, IndexError) as error:
-                    raise DataError(
-                        f"graph {i} of {name} ({graph.num_nodes} nodes): {transform!r}: {error}"
-                    ) from error
-            yield graph
+    def of_graph(i: int) -> Data:
+        graph = table[i]
+        for transform in transforms:
+            try:
+                graph = transform(graph)
+            except (ValueError, RuntimeError, IndexError) as error:
+                raise DataError(
+                    f"graph {i} of {name} ({graph.num_nodes} nodes): {transform!r}: {error}"
+                ) from error
+        return graph
 
-    transformed = _collate(graphs())
+    _announce(of_graph, len(table), name)
+    began = time.perf_counter()
+    numbers = tqdm(range(len(table)), desc="transforms", unit="graph", disable=None, leave=False)
+    transformed = _collate(of_graph(i) for i in numbers)
     if transformed.graph_class is not _graph_class(transforms):
         made = transformed.graph_class.__name__
         raise TypeError(f"a transform makes graphs of class {made}, which its graph_class does not say")
     _log_rate("transformed", len(transformed), time.perf_counter() - began, name)
     return {**state, "graphs": transformed.to_state()}
+
+
+def _announce(of_graph: Callable[[int], Data], count: int, name: str) -> None:
+    """Say what a long preparation will take, from some graphs spread over the dataset."""
+    if count < 10 * _SAMPLE:
+        return
+    began = time.perf_counter()
+    sample = GraphTable.from_graphs([of_graph(i) for i in range(0, count, count // _SAMPLE)])
+    seconds = (time.perf_counter() - began) / len(sample)
+    size = sample.num_bytes() / len(sample)
+    log.info(
+        "preparing %d graphs of %s: about %.0f MB (%.1f kB each) and %.0f s",
+        *(count, name, count * size / 1e6, size / 1e3, count * seconds),
+    )
 
 
 def _log_rate(what: str, count: int, seconds: float, name: str) -> None:

@@ -164,6 +164,10 @@ class GraphTable(Sequence[Data]):
         values = column.values.to(column.dtype)
         return values if self._index is None else values[self._index]
 
+    def num_bytes(self) -> int:
+        """What the graphs take, in memory and on disk."""
+        return sum(column.values.nbytes + _narrow(column.starts).nbytes for column in self._columns.values())
+
     def to_state(self) -> dict[str, Any]:
         """Plain tensors, strings and numbers, as ``torch.save`` and ``torch.load(weights_only=True)`` like
         them."""

@@ -11,6 +11,7 @@ from torch_geometric.transforms import BaseTransform
 from graphgps_pearl import data
 from graphgps_pearl.data import cache
 from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.pearl import BPEARLPlan
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CCCCC1", "CCCl", "CO", "CCCC", "C#N", "OCCO"]
 
@@ -68,6 +69,17 @@ def test_transforms_are_keyed_by_their_settings_and_run_once(cfg) -> None:
     assert two.splits["train"][0].pe[0] == 2
     assert "pe" not in data.load(cfg).splits["train"][0]
     assert len(prepared(cfg)) == 3  # the graphs once, and twice what the transforms made of them
+
+
+def test_what_a_long_preparation_takes_is_said_before(cfg, table, caplog) -> None:
+    rows = [f"{'C' * (3 + i % 19)}O,{i}\n" for i in range(400)]
+    table.write_text("smiles,y\n" + "".join(rows))
+    caplog.set_level(logging.INFO)
+    loaded = data.load(cfg, [BPEARLPlan(num_taps=1, num_layers=3)])
+    said = next(r for r in caplog.records if r.getMessage().startswith("preparing 400 graphs of mine: about"))
+    assert caplog.records.index(said) < len(caplog.records) - 1
+    foretold = 400 * 1e3 * float(said.getMessage().split("(")[1].split(" kB")[0])
+    assert foretold == pytest.approx(loaded.splits["train"].num_bytes(), rel=0.3)  # of all splits together
 
 
 @pytest.mark.parametrize("change", ["content", "features", "version", "subset"])
