@@ -147,7 +147,7 @@ class BPEARL(PEARL):
             x = self.phi(rows.signal, rows.layers)
         else:
             rows = PairRows(NodeOperators(graphs, self.gso, self._dtype))
-            x = self.phi(rows.basis(), rows)
+            x = self.phi(rows.signal, rows)
         x = x.to(self._dtype)
         pe = self._pooled(pair_moments(x, rows, self.pool), self._tap_diagonal(rows))
         pe = self._scaled(pe, graphs)

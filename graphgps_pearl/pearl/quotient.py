@@ -18,6 +18,7 @@ from torch import Tensor
 from graphgps_pearl.pearl.colours import Level
 from graphgps_pearl.pearl.graphs import Graphs
 from graphgps_pearl.pearl.plan import Plan
+from graphgps_pearl.pearl.rows import KeptTaps
 from graphgps_pearl.pearl.sparse import SparseMatrix
 
 
@@ -160,7 +161,7 @@ class LayerRows(_Weighted):
         return x.index_select(0, self.parent)
 
 
-class TapRows(_Weighted):
+class TapRows(KeptTaps, _Weighted):
     """The rows of the generalised layer, whose taps walk through the first rounds."""
 
     parent = None
@@ -176,22 +177,17 @@ class TapRows(_Weighted):
     ) -> None:
         super().__init__(weight, graph, num_graphs)
         self.steps, self.out_degree, self.gso = steps, out_degree, gso
-        self._taps: tuple[Tensor, Tensor] | None = None  # of which signal, and they
 
     @torch.no_grad()
-    def taps(self, x: Tensor, num_taps: int) -> Tensor:
-        """:math:`(x, S x, \\dots, S^{K-1} x)` of the signal, each power one round further."""
-        if self._taps is not None and self._taps[0] is x:
-            return self._taps[1]
-        signal = x
+    def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """Each power is one round further."""
         powers, out_degree = [x], self.out_degree.to(x.dtype).unsqueeze(1)
         for level, matrix in self.steps:
             parent, in_degree = level.parent.long(), level.degree.to(x.dtype).unsqueeze(1)
             shifted = _shift(self.gso, matrix, powers[-1], powers[-1][parent], in_degree, out_degree)
             powers = [power[parent] for power in powers] + [shifted]
             out_degree = out_degree[parent]
-        self._taps = signal, torch.cat(powers, dim=1)
-        return self._taps[1]
+        return torch.cat(powers, dim=1)
 
     @property
     def matrix(self) -> SparseMatrix:

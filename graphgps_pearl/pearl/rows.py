@@ -65,6 +65,26 @@ def taps(x: Tensor, shift: Callable[[Tensor], Tensor], num_taps: int) -> Tensor:
     return torch.cat(powers, dim=1)
 
 
+class KeptTaps:
+    """Rows that keep the taps of the last signal: the layer and their diagonal want the same.
+
+    Taps with a way back are not kept: their graph holds the rows, and the rows would hold it.
+    """
+
+    _kept: tuple[Tensor, int, Tensor] | None = None
+
+    def taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """:math:`(x, S x, \\dots, S^{K-1} x)` side by side."""
+        if x.requires_grad:
+            return self._make_taps(x, num_taps)
+        if self._kept is None or self._kept[0] is not x or self._kept[1] != num_taps:
+            self._kept = x, num_taps, self._make_taps(x, num_taps)
+        return self._kept[2]
+
+    def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
+        raise NotImplementedError
+
+
 class NodeOperators:
     """:math:`S` and :math:`A` of the nodes, :obj:`[N, N]`, each made when first asked for."""
 
@@ -132,7 +152,7 @@ class SampleRows:
         return (matrix @ x.reshape(self.graphs.num_nodes, width)).view(x.shape)
 
 
-class PairRows:
+class PairRows(KeptTaps):
     r"""B-PEARL: rows (node :math:`v`, basis vector :math:`m`), all pairs inside each graph, no padding.
 
     The pairs of a node stand together, in the order of :math:`m`; :math:`\sum_g n_g^2` rows in all. The
@@ -180,7 +200,8 @@ class PairRows:
         """The row of the pair (v, v) for each node v, :obj:`[N]`."""
         return self.start + self.graphs.position
 
-    def basis(self) -> Tensor:
+    @cached_property
+    def signal(self) -> Tensor:
         """The signals: :math:`e_m[v]`, one where v = m and zero elsewhere, :obj:`[R, 1]`."""
         signal = torch.zeros(self.num_rows, 1, dtype=self.operators.dtype, device=self.size.device)
         signal[self.diagonal] = 1
@@ -193,12 +214,10 @@ class PairRows:
 
     def tap_diagonal(self, num_taps: int) -> Tensor:
         """The taps of every pair (v, v), :obj:`[N, K]`."""
-        return self.taps(self.basis(), num_taps)[self.diagonal]
+        return self.taps(self.signal, num_taps)[self.diagonal]
 
-    def taps(self, x: Tensor, num_taps: int) -> Tensor:
-        """:math:`(x, S x, \\dots, S^{K-1} x)` side by side.
-
-        The rows of a node side by side, padded, go through the nodes' own operator: rows of one column are
+    def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """The rows of a node side by side, padded, go through the nodes' own operator: rows of one column are
         too narrow for a product of their own.
         """
         if num_taps < 2:

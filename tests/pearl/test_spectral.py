@@ -73,7 +73,7 @@ def test_vandermonde_filters_give_the_eigenspaces(graph: nx.Graph, gso: str) -> 
     layer.weight.data = torch.linalg.inv(torch.vander(distinct, increasing=True)).view(K, 1, K)
 
     rows = PairRows(NodeOperators(check_graphs(edges), gso, torch.float64))
-    projections = layer(rows.basis(), rows).view(n, n, K)
+    projections = layer(rows.signal, rows).view(n, n, K)
     for j, mu in enumerate(distinct):
         space = V[:, (eigenvalues - mu).abs() < 1e-8]
         torch.testing.assert_close(projections[:, :, j], space @ space.T, rtol=0, atol=1e-8)
@@ -86,7 +86,7 @@ def test_random_walk_taps_are_rrwp_and_their_diagonal_rwse() -> None:
     layer = TapLayer(1, K, num_taps=K, act="identity").double()
     layer.weight.data = torch.eye(K, dtype=torch.float64).view(K, 1, K)
     rows = PairRows(NodeOperators(check_graphs(edges), "random_walk", torch.float64))
-    pairs = Phi([layer])(rows.basis(), rows)
+    pairs = Phi([layer])(rows.signal, rows)
 
     walk = dense_gso("random_walk", dense_adjacency(edges, n))
     powers = torch.stack([torch.linalg.matrix_power(walk, k) for k in range(K)], dim=-1)
