@@ -37,6 +37,7 @@ from baselines.padded_pearl import PaddedPEARL, sym_laplacian
 from graphgps_pearl import config, data, networks
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.pearl import BPEARL, RPEARL, BPEARLPlan, stored_plan
+from graphgps_pearl.training.schedules import make_optimizer
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 Step = Callable[[], object]
@@ -175,7 +176,9 @@ def _network(batch: Batch, name: str, toy: bool, dense: bool) -> Step:
     if dense:
         use_dense_attention(network)
     # the baseline steps as GraphGPS does, with torch's default; ours as training here does
-    optimiser = torch.optim.AdamW(network.parameters(), fused=None if dense else True)
+    parameters = list(network.parameters())
+    ours = make_optimizer("adamW", parameters, base_lr=1e-3, weight_decay=0.01)
+    optimiser = torch.optim.AdamW(parameters) if dense else ours
 
     def step() -> None:
         optimiser.zero_grad()
