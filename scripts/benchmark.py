@@ -31,7 +31,7 @@ from torch_geometric.data import Batch, Data
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout need not be installed
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from baselines.dense_gps import use_dense_attention
+from baselines.dense_gps import DenseGPS
 from baselines.padded_pearl import PaddedPEARL, sym_laplacian
 
 from graphgps_pearl import config, data, networks
@@ -174,7 +174,7 @@ def _network(batch: Batch, name: str, toy: bool, dense: bool) -> Step:
     torch.manual_seed(0)
     network = networks.build(cfg, batch.x.size(1), batch.y.size(1))
     if dense:
-        use_dense_attention(network)
+        network = DenseGPS(cfg, network)
     # the baseline steps as GraphGPS does, with torch's default; ours as training here does
     parameters = list(network.parameters())
     ours = make_optimizer("adamW", parameters, base_lr=1e-3, weight_decay=0.01)
