@@ -12,7 +12,7 @@ import pytest
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "benchmark.py"
 
 
-@pytest.mark.parametrize("suite", ["pe", "gps", "plan", "scale"])
+@pytest.mark.parametrize("suite", ["pe", "gps", "plan", "epoch", "scale"])
 def test_every_suite(suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, str(SCRIPT.parent)])
     spec = importlib.util.spec_from_file_location("benchmark", SCRIPT)
@@ -20,9 +20,15 @@ def test_every_suite(suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     benchmark = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "benchmark", benchmark)
     spec.loader.exec_module(benchmark)
+    counts: list[int] = []
+    monkeypatch.setattr("torch.set_num_threads", counts.append)  # real threads wait for cores that are busy
     files = ["--json", str(tmp_path / "b.json"), "--plot", str(tmp_path / "b.png")]
-    results = benchmark.main(["--toy", "--suite", suite, "--repeats", "1", "--no-memory", *files])
-    assert results
+    threads = ["--threads", "1", "2"]
+    results = benchmark.main(["--toy", "--suite", suite, "--repeats", "1", "--no-memory", *threads, *files])
     assert all(result.ours > 0 and result.baseline > 0 for result in results)
-    assert len(json.loads((tmp_path / "b.json").read_text())["results"]) == len(results)
+    assert counts == [1, 1, 2]
+    cases = [[r.case for r in results if r.threads == count] for count in (1, 2)]
+    assert cases[0] and cases[0] == cases[1]
+    written = json.loads((tmp_path / "b.json").read_text())["results"]
+    assert [w["threads"] for w in written] == [r.threads for r in results]
     assert (tmp_path / "b.png").stat().st_size > 1000

@@ -88,10 +88,10 @@ class DenseGPS(nn.Module):
 
     Args:
         cfg: the config; its group ``gt`` gives the layers.
-        network: made from the same config.
+        network: made from the same config by ``networks.build``.
     """
 
-    def __init__(self, cfg: Any, network: nn.Module) -> None:
+    def __init__(self, cfg: Any, network: Any) -> None:
         super().__init__()
         local, attention = cfg.gt.layer_type.split("+")
         if attention != "Transformer" or not cfg.gt.batch_norm or cfg.gnn.act != "relu":

@@ -1,0 +1,15 @@
+"""What the benchmark measures: each suite gives cases, and sentences to print beside them."""
+
+from suites.case import Case, Step
+from suites.encodings import pe_suite, scale_suite
+from suites.training import epoch_suite, gps_suite, plan_suite
+
+SUITES = {
+    "pe": pe_suite,
+    "gps": gps_suite,
+    "plan": plan_suite,
+    "epoch": epoch_suite,
+    "scale": scale_suite,
+}
+
+__all__ = ["SUITES", "Case", "Step"]
