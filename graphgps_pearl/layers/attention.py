@@ -65,22 +65,10 @@ class MultiheadAttention(nn.Module):
             bias: [B, H or 1, n, n], added to the logits (query, key); entries at padding are ignored. Or the
                 same group by group.
         """
-        qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias).view(
-            -1, 3, self.heads, self.dim // self.heads
-        )
-        grouping = layout.grouping
+        qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)
         added = _added(bias, layout, qkv.dtype)
-        out = [self._attend(qkv, group, mask) for group, mask in zip(grouping.groups, added, strict=True)]
-        heads = torch.cat(out) if out else x.new_empty(0, self.dim)
-        return self.out_proj(heads.index_select(0, grouping.place))
-
-    def _attend(self, qkv: Tensor, group: Group, added: Tensor | None) -> Tensor:
-        """The heads [N_g, F] of the nodes of a group."""
-        dense = qkv.index_select(0, group.source).view(-1, group.size, *qkv.shape[1:])
-        query, key, value = dense.permute(2, 0, 3, 1, 4)  # each [B_g, H, n_g, F/H]
-        heads = attend(query, key, value, added, self.dropout if self.training else 0.0)
-        rows = heads.transpose(1, 2).reshape(-1, self.dim)
-        return rows if group.rows is None else rows.index_select(0, group.rows)
+        dropout = self.dropout if self.training else 0.0
+        return self.out_proj(attend(qkv, self.heads, layout.grouping, added, dropout))
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""
@@ -89,26 +77,31 @@ class MultiheadAttention(nn.Module):
 
 def _added(bias: Tensor | LogitBias | None, layout: Layout, dtype: torch.dtype) -> list[Tensor | None]:
     """What is added to the logits of each group, -inf at padding; made for the first layer that asks."""
-
-    def make() -> list[Tensor | None]:
-        return [_of_group(bias, group, layout.index, dtype) for group in layout.grouping.groups]
-
-    return layout.once(f"added in {dtype}", layout.index if bias is None else bias, make)
-
-
-def _of_group(
-    bias: Tensor | LogitBias | None, group: Group, like: Tensor, dtype: torch.dtype
-) -> Tensor | None:
+    groups = layout.grouping.groups
+    masks = layout.once(f"masks in {dtype}", layout.index, lambda: [_mask(g, dtype) for g in groups])
     if bias is None:
-        if group.mask is None:
-            return None
-        zeros = torch.zeros(group.mask.shape, dtype=dtype, device=like.device)
-        return zeros.masked_fill(~group.mask, -math.inf)
+        return masks
+    return layout.once(
+        f"added in {dtype}",
+        bias,
+        lambda: [_of_group(bias, g, mask, dtype) for g, mask in zip(groups, masks, strict=True)],
+    )
+
+
+def _mask(group: Group, dtype: torch.dtype) -> Tensor | None:
+    """[B_g, 1, 1, n_g], zero at nodes and -inf at padding."""
+    if group.mask is None:
+        return None
+    zeros = torch.zeros(group.mask.shape, dtype=dtype, device=group.mask.device)
+    return zeros.masked_fill(~group.mask, -math.inf)
+
+
+def _of_group(bias: Tensor | LogitBias, group: Group, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
     if isinstance(bias, Tensor):
-        own = bias[group.graphs, :, : group.size, : group.size]
+        own = bias[group.graphs, :, : group.size, : group.size].to(dtype)
     else:
-        own = bias.of_group(group)
-    return (own if group.mask is None else own.masked_fill(~group.mask, -math.inf)).to(dtype)
+        own = bias.of_group(group).to(dtype)
+    return own if mask is None else own + mask
 
 
 class LinearAttention(PerformerAttention):

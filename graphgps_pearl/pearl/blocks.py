@@ -12,6 +12,7 @@ from graphgps_pearl.pearl.rows import Rows
 from graphgps_pearl.pearl.sparse import SparseMatrix
 
 _BLOCK = 2**17  # numbers in a block: half a megabyte in float32
+_ONE = 2**20  # so many numbers are one block: calling torch more often would cost more than the cache wins
 
 relu_gradient = torch.ops.aten.threshold_backward.grad_input
 
@@ -20,7 +21,7 @@ class Blocks:
     """The blocks of some rows, and room to work on one of them."""
 
     def __init__(self, like: Tensor, widths: Sequence[int], weight: Tensor | None) -> None:
-        size = max(_BLOCK // max(widths), 64)
+        size = max((_BLOCK if like.size(0) * max(widths) > _ONE else _ONE) // max(widths), 64)
         self._slices = [slice(start, start + size) for start in range(0, like.size(0), size)]
         self._room = [empty(min(size, like.size(0)) * max(widths), like=like) for _ in range(3)]
         self.ones = like.new_ones(1, like.size(0))

@@ -225,11 +225,11 @@ class PairRows(KeptTaps):
         num_nodes, longest = self.graphs.num_nodes, int(self.size.max()) if self.num_rows else 0
         place = torch.arange(self.num_rows, device=x.device) - self.start[self.node] + longest * self.node
         padded = x.new_zeros(num_nodes * longest, x.size(1)).index_copy(0, place, x)
-        powers = [x]
+        powers = [padded]
         for _ in range(num_taps - 1):
-            padded = (self.operators.shift @ padded.view(num_nodes, longest * x.size(1))).view(padded.shape)
-            powers.append(padded.index_select(0, place))
-        return torch.cat(powers, dim=1)
+            side_by_side = powers[-1].view(num_nodes, longest * x.size(1))
+            powers.append((self.operators.shift @ side_by_side).view(padded.shape))
+        return torch.stack(powers, dim=1).index_select(0, place).flatten(1)
 
     def neighbours(self, x: Tensor) -> Tensor:
         """:math:`A x`."""

@@ -17,8 +17,7 @@ from graphgps_pearl.layers.layout import Layout
 @pytest.mark.parametrize("cost", [0, 30, 10**9])
 def test_every_node_has_one_place(sizes: tuple[int, ...], cost: int) -> None:
     found = group_graphs(torch.tensor(sizes, dtype=torch.long), cost)
-    nodes = [g.source if g.rows is None else g.source[g.rows] for g in found.groups]
-    packed = torch.cat([*nodes, torch.empty(0, dtype=torch.long)])
+    packed = torch.cat([*(group.source for group in found.groups), torch.empty(0, dtype=torch.long)])
     assert torch.equal(packed[found.place], torch.arange(sum(sizes)))
     if cost == 0:
         assert all(group.mask is None for group in found.groups)
@@ -59,25 +58,56 @@ def test_groups_change_nothing(monkeypatch: pytest.MonkeyPatch, with_bias: bool)
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_dropout_by_finite_differences(monkeypatch: pytest.MonkeyPatch, with_bias: bool) -> None:
     """With the same draw every time, values are those of the formula and gradients are their slopes."""
-    fixed = torch.rand(2, 2, 4, 4) > 0.3
-    monkeypatch.setattr(weights, "draw_kept", lambda *_: (fixed, 0.7))
-    query, key, value = (torch.randn(2, 2, 4, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    added = torch.randn(2, 1, 4, 4, dtype=torch.float64, requires_grad=True) if with_bias else None
-    expected = query @ key.transpose(-2, -1) / 3**0.5 + (0 if added is None else added)
-    expected = expected.softmax(-1) * fixed / 0.7 @ value
-    torch.testing.assert_close(weights.attend(query, key, value, added, 0.3), expected)
-    inputs = (query, key, value) if added is None else (query, key, value, added)
-    assert torch.autograd.gradcheck(lambda q, k, v, a=None: weights.attend(q, k, v, a, 0.3), inputs)
+    sizes = (4, 2, 4)
+    kept = {n: torch.rand(count * 2, n, n) > 0.3 for n, count in ((4, 2), (2, 1))}
+    monkeypatch.setattr(weights, "draw_signs", lambda shape, *_: (kept[shape[-1]].float() - 0.5, 0.7))
+    found = group_graphs(torch.tensor(sizes), cost=0)
+    qkv = torch.randn(10, 3 * 6, dtype=torch.float64, requires_grad=True)
+    added = [torch.randn(len(g.graphs), 1, g.size, g.size).double().requires_grad_() for g in found.groups]
+    none = [None] * len(added)
+
+    def by_the_formula() -> torch.Tensor:
+        out = torch.empty(10, 6, dtype=torch.float64)
+        for group, own in zip(found.groups, added, strict=True):
+            rows = group.source.view(-1, group.size)
+            query, key, value = qkv[rows].view(*rows.shape, 3, 2, 3).permute(2, 0, 3, 1, 4)
+            scores = query @ key.transpose(-2, -1) / 3**0.5 + (own if with_bias else 0)
+            stay = kept[group.size].view(scores.shape)
+            heads = scores.softmax(-1) * stay / 0.7 @ value
+            out[rows] = heads.transpose(1, 2).flatten(2)
+        return out
+
+    torch.testing.assert_close(
+        weights.attend(qkv, 2, found, added if with_bias else none, 0.3), by_the_formula()
+    )
+    inputs = (qkv, *added) if with_bias else (qkv,)
+    assert torch.autograd.gradcheck(lambda x, *b: weights.attend(x, 2, found, b or none, 0.3), inputs)
+
+
+def test_padding_has_no_part_in_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One group with padding and groups without: the same values and gradients where nothing is dropped."""
+    monkeypatch.setattr(weights, "draw_signs", lambda shape, *_: (torch.ones(shape), 0.7))
+    graphs = packed_graphs((5, 1, 9, 3, 8), dim=8)
+    attention = MultiheadAttention(8, 2, dropout=0.3).double()
+    results = []
+    for cost in (0, 10**9):
+        monkeypatch.setattr(grouping.group_graphs, "__defaults__", (cost,))
+        x = graphs.x.clone().requires_grad_()
+        out = attention(x, Layout.of(graphs.index, 5))
+        results.append((out, *torch.autograd.grad(out.sin().sum(), [x, *attention.parameters()])))
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.93])
 def test_the_share_that_stays(dropout: float) -> None:
     torch.manual_seed(0)
-    kept, share = weights.draw_kept(torch.Size((101, 103, 31)), dropout, torch.device("cpu"))
+    signs, share = weights.draw_signs(torch.Size((101, 103, 31)), dropout, torch.device("cpu"))
     assert abs(share - (1 - dropout)) < 2**-16
-    assert abs(float(kept.double().mean()) - share) < 5e-3
+    assert abs(float((signs > 0).double().mean()) - share) < 5e-3
+    assert not (signs == 0).any()
     torch.manual_seed(0)
-    assert torch.equal(kept, weights.draw_kept(kept.shape, dropout, kept.device)[0])
+    assert torch.equal(signs, weights.draw_signs(signs.shape, dropout, signs.device)[0])
 
 
 def test_half_precision_in_autocast() -> None:
