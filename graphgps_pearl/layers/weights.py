@@ -35,7 +35,7 @@ def attend(
         qkv: [N, 3 F], packed nodes.
         heads: H; d is F / H.
         grouping: of the graphs.
-        added: for each group, broadcastable to its scores [B_g, H, n_g, n_g], -inf where a key does not count.
+        added: for each group, broadcastable to its scores [B_g, H, n_g, n_g], -inf where a key is padding.
         dropout: probability with which a weight is dropped.
     """
     if not grouping.groups:
