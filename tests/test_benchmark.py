@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "benchmark.py"
 
@@ -32,3 +33,23 @@ def test_every_suite(suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     written = json.loads((tmp_path / "b.json").read_text())["results"]
     assert [w["threads"] for w in written] == [r.threads for r in results]
     assert (tmp_path / "b.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("inverse", [True, False])
+def test_lanczos_finds_the_smallest(inverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    from baselines import eigenvectors
+    from baselines.padded_pearl import sym_laplacian
+
+    def chain(n: int) -> torch.Tensor:
+        one_way = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
+        return torch.cat([one_way, one_way.flip(0)], dim=1)
+
+    graphs = [(chain(n), n) for n in (5, 8, 9, 40)]
+    every = eigenvectors.dense(graphs)()
+    some = eigenvectors.lanczos(graphs, inverse)()
+    assert [v.shape[1] for v in some] == [5, 8, 8, 8]
+    for graph, all_, few in zip(graphs, every, some, strict=True):
+        laplacian = sym_laplacian(*graph)
+        values = [((laplacian @ v) * v).sum(0).sort().values for v in (all_, torch.tensor(few).float())]
+        torch.testing.assert_close(values[1], values[0][: few.shape[1]], rtol=0, atol=1e-3)

@@ -36,7 +36,8 @@ def lanczos(graphs: list[Graph], inverse: bool) -> Callable[[], list[np.ndarray]
     def vectors(laplacian: csc_matrix) -> np.ndarray:
         if too_small(laplacian.shape[0]):
             return np.linalg.eigh(laplacian.toarray())[1]
-        return eigsh(laplacian, k=COUNT, tol=1e-3, **shift)[1]
+        # to machine precision, as PyG does: with a tolerance it misses eigenvalues that occur several times
+        return eigsh(laplacian, k=COUNT, **shift)[1]
 
     return lambda: [vectors(laplacian) for laplacian in laplacians]
 

@@ -111,10 +111,10 @@ def plan_suite(args: argparse.Namespace) -> Iterator[Case | str]:
         planned = [transform(graph.clone()) for graph in graphs]
         seconds = (time.process_time() - began) / len(graphs)
         size = (_bytes_on_disk(planned) - _bytes_on_disk(graphs)) / len(graphs)
-        note = (
-            f"plan, {kind}: {1000 * seconds:.1f} ms of processor time and {size / 1e3:.1f} kB on disk a graph"
-        )
-        yield note + (f"; {PEPTIDES:,}: {PEPTIDES * size / 1e9:.2f} GB" if kind == "peptides" else "")
+        note = f"plan, {kind}: {1000 * seconds:.1f} ms of processor time, {size / 1e3:.1f} kB on disk a graph"
+        if kind == "peptides":
+            note += f"; extrapolated to all {PEPTIDES:,}: {PEPTIDES * size / 1e9:.2f} GB"
+        yield note
         pe = BPEARL(dim_pe=28, num_layers=layers)
         yield Case(
             "plan",
