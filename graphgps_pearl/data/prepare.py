@@ -34,12 +34,12 @@ from graphgps_pearl.data.base import (
     Source,
 )
 from graphgps_pearl.data.checks import check_facts, list_skipped, refuse_bad_rows
+from graphgps_pearl.data.parallel import Prepared, Transform
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import ConfigError, DataError
 
 log = logging.getLogger(__name__)
 
-Transform = Callable[[Data], Data]
 _STATE = ("graphs", "skipped", "target_mean", "target_std", "splits")
 _CHUNK = 2048  # graphs collated at a time, so that a quarter of a million need not be held one by one
 _SAMPLE = 32  # graphs from which the cost of all is foretold
@@ -96,7 +96,9 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
         parts["transforms"] = [repr(transform) for transform in transforms]
         parts["libraries"] = [torch.__version__, torch_geometric.__version__, __version__]
         file = _cache_file(folder, known.name, parts)
-        prepared, made_now = _stage(source, file, lambda: _transform(state, transforms, known.name))
+        prepared, made_now = _stage(
+            source, file, lambda: _transform(state, transforms, known.name, cfg.num_workers)
+        )
         state, made = prepared, made or made_now
     bundle = _bundle(source, known, state, _graph_class(transforms))
     bundle.cache_file = file if source.cacheable else None
@@ -118,6 +120,12 @@ def _stage(source: Source, file: Path, make: Callable[[], dict[str, Any]]) -> tu
     state = make()
     if source.cacheable:
         cache.save(state, file)
+        del (
+            state
+        )  # read back what was written: a large file stays on disk and only what is used comes to memory
+        state = cache.load(file, _STATE)
+        if state is None:
+            raise DataError(f"{file}: cannot be read back right after it was written; is the disk in order?")
     return state, True
 
 
@@ -182,25 +190,19 @@ def _collate(graphs: Iterator[Data]) -> GraphTable:
     return GraphTable.join(tables)
 
 
-def _transform(state: dict[str, Any], transforms: Sequence[Transform], name: str) -> dict[str, Any]:
+def _transform(
+    state: dict[str, Any], transforms: Sequence[Transform], name: str, num_workers: int
+) -> dict[str, Any]:
     """Second stage: every graph through every transform."""
-    table = GraphTable.from_state(state["graphs"])
-
-    def of_graph(i: int) -> Data:
-        graph = table[i]
-        for transform in transforms:
-            try:
-                graph = transform(graph)
-            except (ValueError, RuntimeError, IndexError) as error:
-                raise DataError(
-                    f"graph {i} of {name} ({graph.num_nodes} nodes): {transform!r}: {error}"
-                ) from error
-        return graph
-
-    _announce(of_graph, len(table), name)
+    prepared = Prepared(GraphTable.from_state(state["graphs"]), transforms, name)
+    _announce(prepared, name)
     began = time.perf_counter()
-    numbers = tqdm(range(len(table)), desc="transforms", unit="graph", disable=None, leave=False)
-    transformed = _collate(of_graph(i) for i in numbers)
+    with tqdm(total=len(prepared), desc="transforms", unit="graph", disable=None, leave=False) as bar:
+        tables = []
+        for table in prepared.in_parts(num_workers):
+            tables.append(table)
+            bar.update(len(table))
+    transformed = GraphTable.join(tables)
     if transformed.graph_class is not _graph_class(transforms):
         made = transformed.graph_class.__name__
         raise TypeError(f"a transform makes graphs of class {made}, which its graph_class does not say")
@@ -208,16 +210,17 @@ def _transform(state: dict[str, Any], transforms: Sequence[Transform], name: str
     return {**state, "graphs": transformed.to_state()}
 
 
-def _announce(of_graph: Callable[[int], Data], count: int, name: str) -> None:
+def _announce(prepared: Prepared, name: str) -> None:
     """Say what a long preparation will take, from some graphs spread over the dataset."""
+    count = len(prepared)
     if count < 10 * _SAMPLE:
         return
     began = time.perf_counter()
-    sample = GraphTable.from_graphs([of_graph(i) for i in range(0, count, count // _SAMPLE)])
+    sample = GraphTable.from_graphs([prepared[i] for i in range(0, count, count // _SAMPLE)])
     seconds = (time.perf_counter() - began) / len(sample)
     size = sample.num_bytes() / len(sample)
     log.info(
-        "preparing %d graphs of %s: about %.0f MB (%.1f kB each) and %.0f s",
+        "preparing %d graphs of %s: about %.0f MB (%.1f kB each) and %.0f s of processor time",
         *(count, name, count * size / 1e6, size / 1e3, count * seconds),
     )
 

@@ -115,12 +115,30 @@ def test_an_interrupted_preparation_leaves_nothing(cfg) -> None:
     assert len(prepared(cfg)) == 1  # the graphs, whole; nothing of the transform
 
 
-def test_a_transform_that_fails_names_the_graph(cfg) -> None:
-    def fail(graph):
+class Fails(BaseTransform):
+    def forward(self, graph):
         raise ValueError("no eigenvalues")
 
-    with pytest.raises(DataError, match=r"graph 0 of mine \(3 nodes\): .*fail.*: no eigenvalues"):
-        data.load(cfg, [fail])
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_transform_that_fails_names_the_graph(cfg, num_workers) -> None:
+    cfg.num_workers = num_workers
+    with pytest.raises(DataError, match=r"^graph 0 of mine \(3 nodes\): Fails\(\): no eigenvalues$"):
+        data.load(cfg, [Fails()])
+    assert len(prepared(cfg)) == 1
+
+
+def test_workers_prepare_the_same(cfg, make_cfg, table, tmp_path) -> None:
+    rows = [f"{'C' * (3 + i % 19)}O,{i}\n" for i in range(300)]
+    table.write_text("smiles,y\n" + "".join(rows))
+    alone = data.load(cfg, [BPEARLPlan(num_taps=1, num_layers=3)]).splits["train"]
+    several = make_cfg("csv", "mine", path=table, split_mode="random")
+    several.dataset.dir, several.num_workers = str(tmp_path / "elsewhere"), 2
+    together = data.load(several, [BPEARLPlan(num_taps=1, num_layers=3)]).splits["train"]
+    assert len(alone) == len(together) and alone.num_bytes() == together.num_bytes()
+    for i in (0, 100, 239):
+        assert alone[i].keys() == together[i].keys()
+        assert all(torch.equal(alone[i][key], together[i][key]) for key in alone[i].keys())  # noqa: SIM118
 
 
 def _load_together(cfg, barrier, answers) -> None:

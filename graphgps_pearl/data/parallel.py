@@ -1,0 +1,74 @@
+"""Graphs after their transforms, made by this process or by several."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+
+from torch.utils.data import DataLoader, Dataset
+from torch_geometric.data import Data
+
+from graphgps_pearl.data.table import GraphTable
+from graphgps_pearl.errors import DataError
+
+Transform = Callable[[Data], Data]
+
+_PART = 128  # graphs that a worker hands over at a time
+
+
+class Prepared:
+    """The graphs of a table, each through every transform when it is asked for.
+
+    Args:
+        table: the graphs.
+        transforms: what is done to each.
+        name: of the dataset, for errors.
+    """
+
+    def __init__(self, table: GraphTable, transforms: Sequence[Transform], name: str) -> None:
+        self.table, self.transforms, self.name = table, transforms, name
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, i: int) -> Data:
+        graph = self.table[i]
+        for transform in self.transforms:
+            try:
+                graph = transform(graph)
+            except (ValueError, RuntimeError, IndexError) as error:
+                raise DataError(
+                    f"graph {i} of {self.name} ({graph.num_nodes} nodes): {transform!r}: {error}"
+                ) from error
+        return graph
+
+    def in_parts(self, num_workers: int = 0) -> Iterator[GraphTable]:
+        """All of them in order, some at a time; ``num_workers`` processes make them, or this one."""
+        parts = _Parts(self)
+        if num_workers == 0:
+            yield from (parts.table(number) for number in range(len(parts)))
+            return
+        for packed in DataLoader(parts, batch_size=None, num_workers=num_workers):
+            part = pickle.loads(packed)  # of our own making, a moment ago
+            if isinstance(part, Exception):
+                raise part
+            yield part
+
+
+class _Parts(Dataset[bytes]):
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+
+    def __len__(self) -> int:
+        return -(-len(self.prepared) // _PART)
+
+    def table(self, number: int) -> GraphTable:
+        stop = min((number + 1) * _PART, len(self.prepared))
+        return GraphTable.from_graphs([self.prepared[i] for i in range(number * _PART, stop)])
+
+    def __getitem__(self, number: int) -> bytes:
+        """A part as bytes (shared tensors would keep a file open each), or the error that a user is told."""
+        try:
+            return pickle.dumps(self.table(number))
+        except DataError as error:
+            return pickle.dumps(error)
