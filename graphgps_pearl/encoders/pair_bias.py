@@ -3,63 +3,115 @@ r"""B-PEARL's pairs as a bias of the attention.
 .. math:: B_{vm} = \Phi(G, e_m)_v W + \Phi(G, e_v)_m W'
 
 is added to the logit of query v and key m; (v, m) and (m, v) carry different values, and both count. The
-projections run on the different rows, and what they give is gathered to the pairs of each group of graphs
-that attention takes together.
+projections run on the different rows, and what they give is gathered to the pairs of the groups of graphs
+that attention takes together, heads before pairs, as attention wants them.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from graphgps_pearl.pearl import PairEncoding, SparseMatrix
+from graphgps_pearl.pearl import PairEncoding
 
 
 class Group(Protocol):
-    """Graphs that attention takes together: which ones, and the size they are padded to."""
+    """Graphs that attention takes together."""
 
     @property
     def graphs(self) -> Tensor:
-        """[B_g]."""
+        """[B_g] which ones."""
 
     @property
     def size(self) -> int:
-        """n_g."""
+        """n_g, the size they are padded to."""
+
+    @property
+    def mask(self) -> Tensor | None:
+        """[B_g, 1, 1, n_g], True at nodes; none where nothing is padded."""
 
 
 class PairBiases:
-    """The biases of all layers: values [2R, layers·H] of the rows, gathered for one group after the other."""
+    """The biases of all layers, from values [2·layers·H, R] of the rows: (v, m) in the first half of them."""
 
     def __init__(self, value: Tensor, pairs: PairEncoding, layers: int) -> None:
-        self._value, self._row, self._layers = value, pairs.row, layers
-        self._sizes = pairs.graphs.sizes
-        squares = self._sizes.square()
-        self._first = squares.cumsum(0) - squares  # [B] where each graph's pairs begin
-        self._made: dict[int, tuple[Group, tuple[Tensor, ...]]] = {}
+        self._value, self._pairs, self._layers = value, pairs, layers
+        self._made: tuple[Sequence[Group], list[tuple[Tensor, ...]]] | None = None
 
-    def of_group(self, group: Group) -> tuple[Tensor, ...]:
-        """For each layer [B_g, H, n_g, n_g] by (graph, head, query, key), zero at padding."""
-        if id(group) not in self._made:  # the layers ask one after the other; all are gathered at once
-            pairs = self._gather(group) @ self._value  # [B_g·n_g·n_g, layers·H]
-            shape = (-1, group.size, group.size, self._layers, pairs.size(1) // self._layers)
-            biases = pairs.view(shape).permute(3, 0, 4, 1, 2).contiguous().unbind(0)
-            self._made[id(group)] = group, biases
-        return self._made[id(group)][1]
+    def of_groups(self, groups: Sequence[Group]) -> list[tuple[Tensor, ...]]:
+        """For each group and layer [B_g, H, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
+        if self._made is None or self._made[0] is not groups:  # one layer asks after the other
+            sizes = [group.graphs.numel() * group.size**2 for group in groups]
+            parts = _Gather.apply(self._value, _places(self._pairs, groups)).split(sizes, dim=1)
+            self._made = groups, [self._views(part, group) for part, group in zip(parts, groups, strict=True)]
+        return self._made[1]
 
-    def _gather(self, group: Group) -> SparseMatrix:
-        """[B_g·n_g·n_g, 2R]: for (v, m) its row, and that of (m, v) among the second R; padding has none."""
-        n = self._sizes[group.graphs].view(-1, 1, 1)
+    def _views(self, part: Tensor, group: Group) -> tuple[Tensor, ...]:
+        by_layer = part.view(self._layers, -1, group.graphs.numel(), group.size, group.size).unbind(0)
+        return tuple(bias.transpose(0, 1) for bias in by_layer)
+
+
+class _Places(NamedTuple):
+    """Where the D dense pairs of all groups find their rows; padding has that of some pair."""
+
+    there: Tensor  # [D] row of (v, m)
+    back: Tensor  # [D] row of (m, v)
+    added: Tensor  # [D] -inf where m is padding, else zero
+    ways_back: tuple[Tensor, ...] | None  # [R] the dense pair of each row, for both, if each has just one
+
+
+def _places(pairs: PairEncoding, groups: Sequence[Group]) -> _Places:
+    sizes, row = pairs.graphs.sizes, pairs.row
+    squares = sizes.square()
+    starts = squares.cumsum(0) - squares  # [B] where each graph's pairs begin
+    pair, swapped, added, insides = [], [], [], []
+    for group in groups:
+        n, first = (t[group.graphs].view(-1, 1, 1) for t in (sizes, starts))
         v = torch.arange(group.size, device=n.device).view(1, -1, 1)
         m = v.transpose(1, 2)
         inside = (v < n) & (m < n)  # [B_g, n_g, n_g]
-        first = self._first[group.graphs].view(-1, 1, 1)
-        there, back = (first + v * n + m)[inside], (first + m * n + v)[inside]
-        num_rows = self._value.size(0) // 2
-        col = torch.stack([self._row[there], num_rows + self._row[back]], dim=1).flatten()
-        crow = torch.cat([inside.new_zeros(1, dtype=torch.long), (2 * inside.flatten()).cumsum(0)])
-        return SparseMatrix(crow, col, torch.ones_like(col, dtype=self._value.dtype), 2 * num_rows)
+        pair.append(torch.where(inside, first + v * n + m, 0).flatten())
+        swapped.append(torch.where(inside, first + m * n + v, 0).flatten())
+        insides.append(inside.flatten())
+        masked = pairs.value.new_zeros(inside.shape)
+        if group.mask is not None:
+            masked = masked.masked_fill(~group.mask.squeeze(1), -math.inf)
+        added.append(masked.flatten())
+    there, back, inside = torch.cat(pair), torch.cat(swapped), torch.cat(insides)
+    ways_back = None
+    if pairs.value.size(0) == row.numel():  # every pair has a row of its own
+        dense = inside.nonzero().squeeze(1)
+        ways_back = tuple(
+            torch.empty_like(row).index_copy_(0, row[way[dense]], dense) for way in (there, back)
+        )
+    return _Places(row[there], row[back], torch.cat(added), ways_back)
+
+
+class _Gather(torch.autograd.Function):
+    """Values [2 C, R] to [C, D]: a dense pair has the sum of its two rows, and what is added at padding."""
+
+    @staticmethod
+    def forward(ctx, value, places):  # type: ignore[no-untyped-def] # torch's signature
+        ctx.places, ctx.shape = places, value.shape
+        there, back = value.chunk(2)
+        return there.index_select(1, places.there).add_(back.index_select(1, places.back)).add_(places.added)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
+        """Padding has no gradient: it is never looked at."""
+        if ctx.places.ways_back is not None:
+            return torch.cat([grad.index_select(1, way) for way in ctx.places.ways_back]), None
+        rows = grad.t().contiguous()
+        sums = [rows.new_zeros(ctx.shape[1], rows.size(1)) for _ in range(2)]
+        for total, way in zip(sums, (ctx.places.there, ctx.places.back), strict=True):
+            total.index_add_(0, way, rows)
+        return torch.cat(sums, dim=1).t(), None
 
 
 class PairBias:
@@ -68,9 +120,9 @@ class PairBias:
     def __init__(self, biases: PairBiases, layer: int) -> None:
         self._biases, self._layer = biases, layer
 
-    def of_group(self, group: Group) -> Tensor:
-        """[B_g, H, n_g, n_g] by (graph, head, query, key), zero at padding."""
-        return self._biases.of_group(group)[self._layer]
+    def of_groups(self, groups: Sequence[Group]) -> list[Tensor]:
+        """For each group [B_g, H, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
+        return [layers[self._layer] for layers in self._biases.of_groups(groups)]
 
 
 class PairBiasProjection(nn.Module):
@@ -89,8 +141,7 @@ class PairBiasProjection(nn.Module):
 
     def forward(self, pairs: PairEncoding) -> PairBias | list[PairBias]:
         """The bias of all layers, or a list with one for each."""
-        there, back = (pairs.value @ self.weight).chunk(2, dim=1)  # [R, layers·H] each
-        biases = PairBiases(torch.cat([there, back]), pairs, self.layers)
+        biases = PairBiases(self.weight.t() @ pairs.value.t(), pairs, self.layers)
         made = [PairBias(biases, layer) for layer in range(self.layers)]
         return made if self.layers > 1 else made[0]
 

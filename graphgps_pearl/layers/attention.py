@@ -9,6 +9,7 @@ little is padded.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -25,8 +26,8 @@ from graphgps_pearl.layers.weights import attend
 class LogitBias(Protocol):
     """What is added to the logits, made group by group, so that nobody writes out the padding of a batch."""
 
-    def of_group(self, group: Group) -> Tensor:
-        """[B_g, H or 1, n_g, n_g] by (graph, head, query, key); entries at padding are ignored."""
+    def of_groups(self, groups: Sequence[Group]) -> list[Tensor]:
+        """For each group [B_g, H or 1, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
 
 
 class MultiheadAttention(nn.Module):
@@ -75,17 +76,19 @@ class MultiheadAttention(nn.Module):
         return f"{self.dim}, heads={self.heads}, dropout={self.dropout}"
 
 
-def _added(bias: Tensor | LogitBias | None, layout: Layout, dtype: torch.dtype) -> list[Tensor | None]:
+def _added(bias: Tensor | LogitBias | None, layout: Layout, dtype: torch.dtype) -> Sequence[Tensor | None]:
     """What is added to the logits of each group, -inf at padding; made for the first layer that asks."""
     groups = layout.grouping.groups
-    masks = layout.once(f"masks in {dtype}", layout.index, lambda: [_mask(g, dtype) for g in groups])
-    if bias is None:
-        return masks
-    return layout.once(
-        f"added in {dtype}",
-        bias,
-        lambda: [_of_group(bias, g, mask, dtype) for g, mask in zip(groups, masks, strict=True)],
-    )
+
+    def make() -> Sequence[Tensor | None]:
+        if bias is not None and not isinstance(bias, Tensor):
+            return [own.to(dtype) for own in bias.of_groups(groups)]
+        masks = [_mask(group, dtype) for group in groups]
+        if bias is None:
+            return masks
+        return [_of_group(bias, group, mask) for group, mask in zip(groups, masks, strict=True)]
+
+    return layout.once(f"added in {dtype}", layout.index if bias is None else bias, make)
 
 
 def _mask(group: Group, dtype: torch.dtype) -> Tensor | None:
@@ -96,11 +99,8 @@ def _mask(group: Group, dtype: torch.dtype) -> Tensor | None:
     return zeros.masked_fill(~group.mask, -math.inf)
 
 
-def _of_group(bias: Tensor | LogitBias, group: Group, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
-    if isinstance(bias, Tensor):
-        own = bias[group.graphs, :, : group.size, : group.size].to(dtype)
-    else:
-        own = bias.of_group(group).to(dtype)
+def _of_group(bias: Tensor, group: Group, mask: Tensor | None) -> Tensor:
+    own = bias[group.graphs, :, : group.size, : group.size]
     return own if mask is None else own + mask
 
 

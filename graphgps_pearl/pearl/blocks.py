@@ -23,7 +23,8 @@ class Blocks:
     def __init__(self, like: Tensor, widths: Sequence[int], weight: Tensor | None) -> None:
         size = max((_BLOCK if like.size(0) * max(widths) > _ONE else _ONE) // max(widths), 64)
         self._slices = [slice(start, start + size) for start in range(0, like.size(0), size)]
-        self._room = [empty(min(size, like.size(0)) * max(widths), like=like) for _ in range(3)]
+        self._rooms: dict[int, Tensor] = {}
+        self._largest = min(size, like.size(0)) * max(widths)
         self.ones = like.new_ones(1, like.size(0))
         self.weight = None if weight is None else weight.to(like.dtype).unsqueeze(0)  # [1, R]
         self.count = (self.ones if weight is None else weight).sum(dtype=torch.float64)
@@ -34,7 +35,9 @@ class Blocks:
 
     def room(self, which: int, like: Tensor) -> Tensor:
         """A tensor as large as ``like``, for as long as the block is worked on."""
-        return self._room[which][: like.numel()].view(like.shape)
+        if which not in self._rooms:
+            self._rooms[which] = empty(self._largest, like=self.ones)
+        return self._rooms[which][: like.numel()].view(like.shape)
 
     def table(self, width: int) -> Tensor:
         """Room for two sums of every block."""

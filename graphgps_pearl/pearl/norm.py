@@ -84,6 +84,14 @@ class BatchNorm(nn.Module):
     @torch.no_grad()
     def track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
         """Move the running statistics by one step for each group, in order (as one step at a time would)."""
+        if count.numel() == 1:  # the usual case, in a fifth of the calls
+            rows = float(count)
+            if rows > 0:
+                self.running_mean.lerp_(mean[0].to(self.running_mean.dtype), self.momentum)
+            if rows > 1:
+                unbiased = var[0] * (rows / (rows - 1))
+                self.running_var.lerp_(unbiased.to(self.running_var.dtype), self.momentum)
+            return
         has_mean, has_var = (count > 0).squeeze(1), (count > 1).squeeze(1)
         unbiased = var * (count / (count - 1).clamp(min=1e-12))
         self._average(self.running_mean, mean[has_mean])

@@ -19,7 +19,9 @@ _LEAST, _MOST = 2**18, 2**26  # bytes of a tensor for which this is done
 _KEPT = 2**30  # bytes on the shelf
 _ALIGNED = 64
 
-_shelf: dict[int, list[bytearray]] = defaultdict(list)
+_Memory = tuple[bytearray, int]  # and where in it an aligned tensor begins
+
+_shelf: dict[int, list[_Memory]] = defaultdict(list)
 
 
 def empty(*shape: int, like: Tensor) -> Tensor:
@@ -33,23 +35,23 @@ def empty(*shape: int, like: Tensor) -> Tensor:
         return like.new_empty(shape)
     size = _rounded(needed + _ALIGNED)
     memory = _take(size)
-    seen = memoryview(memory)  # torch holds on to this object for as long as it uses the memory
+    seen = memoryview(memory[0])  # torch holds on to this object for as long as it uses the memory
     weakref.finalize(seen, _put_back, memory).atexit = False
-    whole = torch.frombuffer(seen, dtype=torch.uint8)
-    start = -whole.data_ptr() % _ALIGNED
-    return whole[start : start + needed].view(like.dtype).view(shape)
+    return torch.frombuffer(seen, dtype=like.dtype, count=math.prod(shape), offset=memory[1]).view(shape)
 
 
-def _take(size: int) -> bytearray:
+def _take(size: int) -> _Memory:
     try:
         return _shelf[size].pop()
     except IndexError:  # asked for forgiveness: another thread may take the last one in between
-        return bytearray(size)
+        memory = bytearray(size)
+        return memory, -torch.frombuffer(memory, dtype=torch.uint8).data_ptr() % _ALIGNED
 
 
-def _put_back(memory: bytearray) -> None:
-    if sum(size * len(kept) for size, kept in _shelf.items()) + len(memory) <= _KEPT:
-        _shelf[len(memory)].append(memory)
+def _put_back(memory: _Memory) -> None:
+    size = len(memory[0])
+    if sum(each * len(kept) for each, kept in _shelf.items()) + size <= _KEPT:
+        _shelf[size].append(memory)
 
 
 def _rounded(size: int) -> int:

@@ -258,5 +258,19 @@ def _lift(matrix: SparseMatrix, start: Tensor, node: Tensor) -> SparseMatrix:
     entry = matrix.crow[node[row]] + torch.arange(row.numel(), device=crow.device) - crow[row]
     col = start[matrix.col[entry]] + row - start[node[row]]
     return SparseMatrix(
-        crow, col, matrix.value[entry], node.numel(), transpose=lambda: _lift(matrix.t(), start, node)
+        crow,
+        col,
+        matrix.value[entry],
+        node.numel(),
+        transpose=lambda: _lift(matrix.t(), start, node),
+        symmetric=_is_symmetric(matrix),
+    )
+
+
+def _is_symmetric(matrix: SparseMatrix) -> bool:
+    """Whether a matrix is its own transpose, entry by entry in the same order."""
+    other = matrix.t()
+    return all(
+        torch.equal(a, b)
+        for a, b in ((matrix.crow, other.crow), (matrix.col, other.col), (matrix.value, other.value))
     )

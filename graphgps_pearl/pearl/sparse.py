@@ -26,6 +26,7 @@ class SparseMatrix:
         value: the entries, :obj:`[nnz]`.
         num_cols: number of columns.
         transpose: makes the transpose where a quicker way is known than sorting the entries.
+        symmetric: the matrix is known to be its own transpose.
 
     >>> row, col = torch.tensor([1, 0, 1]), torch.tensor([0, 1, 0])
     >>> matrix = SparseMatrix.from_entries(row, col, torch.ones(3), num_rows=2, num_cols=2)
@@ -42,9 +43,11 @@ class SparseMatrix:
         value: Tensor,
         num_cols: int,
         transpose: Callable[[], SparseMatrix] | None = None,
+        symmetric: bool = False,
     ) -> None:
         self.crow, self.col, self.value = crow, col, value
         self.shape = (crow.numel() - 1, num_cols)
+        self.symmetric = symmetric
         self._make_transpose = transpose
         self._transpose: SparseMatrix | None = None
         _hear_out_beta_warning()
@@ -74,6 +77,8 @@ class SparseMatrix:
 
     def t(self) -> SparseMatrix:
         """The transpose, made at the first call and kept."""
+        if self.symmetric:
+            return self
         if self._transpose is None:
             self._transpose = self._make_transpose() if self._make_transpose else self._sorted_transpose()
         return self._transpose

@@ -125,16 +125,23 @@ def test_the_bias_is_that_of_the_formula(kind: str) -> None:
     assert len(biases) == len(expected) == (1 if kind == "shared" else 2)
     layout = Layout.of(batch.batch, batch.num_graphs)
     for bias, dense in zip(biases, expected, strict=True):
-        assert len(layout.grouping.groups) >= 1
-        for group in layout.grouping.groups:
+        groups = layout.grouping.groups
+        assert len(groups) >= 1
+        for group, found in zip(groups, bias.of_groups(groups), strict=True):
             wanted = dense[group.graphs, :, : group.size, : group.size]
-            torch.testing.assert_close(bias.of_group(group), wanted, rtol=1e-10, atol=1e-10)
+            node = torch.arange(group.size) < layout.sizes[group.graphs].unsqueeze(1)  # [B_g, n_g]
+            key = node[:, None, None, :].expand_as(wanted)
+            query = node[:, None, :, None].expand_as(wanted)
+            torch.testing.assert_close(found[key & query], wanted[key & query], rtol=1e-10, atol=1e-10)
+            assert (found[~key] == -torch.inf).all() and found[key].isfinite().all()
 
 
-def test_gradients_are_those_of_the_formula() -> None:
+@pytest.mark.parametrize("quotient", [False, True])
+def test_gradients_are_those_of_the_formula(quotient: bool) -> None:
     """The whole network with the bias gathered from the rows, and with it written out."""
     model, cfg = build("posenc_BPEARL.pair_bias", "per_layer")
     wake(model)
+    model.encoder.node_encoder.encoders[1].encoding.quotient = quotient
     batch = batch_of(cfg, SIZES)
     fast, _ = model(batch)
     gradients = torch.autograd.grad(fast.square().sum(), list(model.parameters()))

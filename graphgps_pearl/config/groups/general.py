@@ -43,7 +43,9 @@ KEYS = {
     "accelerator": Key("auto", "Device to train on: auto, cpu, cuda, cuda:N or mps.", check=_device),
     "devices": Key(1, "Number of devices to train on.", min=1),
     "num_threads": Key(0, "Threads that torch may use; 0 = as many as help.", min=0, max=1024),
-    "num_workers": Key(0, "Processes that prepare and load data; 0 = the training process itself.", min=0, max=1024),
+    "num_workers": Key(
+        0, "Processes that prepare and load data; 0 = the training process itself.", min=0, max=1024
+    ),
     "round": Key(5, "Decimals of the numbers in tables.", min=0, max=17, used=False),
     "print": Key("both", "Where GraphGym prints to.", choices=("both", "file", "stdout"), used=False),
     "cfg_dest": Key("config.yaml", "Name of the config's copy in the results.", used=False),
