@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # The paper's ablations on ZINC, with its own network:
 #   ./run/ablation.sh taps | layers | samples | backbone | parameters  [KEY VALUE ...]
+# What B-PEARL gains from taps, its diagonal and its pairs, in GPS:
+#   SEEDS=2 ./run/ablation.sh pairs optim.max_epoch 30 optim.num_warmup_epochs 3
 # Or any config, once for every value of a key:
 #   ./run/ablation.sh configs/zinc-bpearl.yaml posenc_BPEARL.num_layers 3 5 7 9
 # SEEDS=4 trains four seeds of each. The samples ablation trains one model and evaluates it with other numbers of
@@ -12,17 +14,21 @@ seeds=${SEEDS:-1}
 words=()
 names=()
 
+# train CONFIG TAG KEY VALUE...: train it so
+train() {
+    "$PYTHON" main.py --cfg "$1" --repeat "$seeds" "${words[@]}" "${@:3}" name_tag "$2"
+    names+=("$(basename "$1" .yaml)-$2")
+}
+
 # each CONFIG KEY VALUE...: train it with every value
 each() {
-    local config=$1 key=$2 value tag
+    local value
     for value in "${@:3}"; do
-        tag="${key##*.}-$value"
-        "$PYTHON" main.py --cfg "$config" --repeat "$seeds" "${words[@]}" "$key" "$value" name_tag "$tag"
-        names+=("$(basename "$config" .yaml)-$tag")
+        train "$1" "${2##*.}-$value" "$2" "$value"
     done
 }
 
-what=${1:?give taps, layers, samples, backbone, parameters, or a config, a key and its values}
+what=${1:?give taps, layers, samples, backbone, parameters, pairs, or a config, a key and its values}
 shift
 case "$what" in
     *.yaml)
@@ -47,8 +53,25 @@ case "$what" in
     parameters)
         "$PYTHON" -m graphgps_pearl compare configs/zinc-{b,r}pearl-gine-{487k,644k}.yaml --seeds "$seeds" "$@"
         ;;
+    pairs)
+        words=("$@")
+        config=configs/zinc-bpearl.yaml
+        for gso in sym_laplacian random_walk; do
+            for taps in 1 8 20; do
+                for pool in sum sum+self; do
+                    train "$config" "$gso-$taps-${pool/+/-}" posenc_BPEARL.gso "$gso" posenc_BPEARL.num_taps "$taps" \
+                        posenc_BPEARL.pool "$pool" posenc_BPEARL.tap_diagonal False \
+                        posenc_BPEARL.pair_bias none posenc_BPEARL.pair_edges False
+                done
+            done
+        done
+        each "$config" posenc_BPEARL.pair_bias none shared per_layer
+        each "$config" posenc_BPEARL.pair_edges False
+        each "$config" posenc_BPEARL.tap_diagonal False
+        each "$config" posenc_BPEARL.mlp_layers 1
+        ;;
     *)
-        echo "error: $what: give taps, layers, samples, backbone, parameters, or a config, a key and its values" >&2
+        echo "error: $what: give taps, layers, samples, backbone, parameters, pairs, or a config, a key and its values" >&2
         exit 2
         ;;
 esac

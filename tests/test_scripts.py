@@ -46,6 +46,14 @@ def test_experiments_name_configs_of_every_dataset():
         (["ablation.sh", "layers", "optim.max_epoch", "9"], ["optim.max_epoch 9 posenc_BPEARL.num_layers 3"]),
         (["ablation.sh", "backbone"], ["compare configs/zinc-bpearl-gine-487k.yaml"]),
         (["ablation.sh", "parameters"], ["compare configs/zinc-bpearl-gine-487k.yaml"]),
+        (
+            ["ablation.sh", "pairs", "optim.max_epoch", "30"],
+            [
+                "optim.max_epoch 30 posenc_BPEARL.gso sym_laplacian posenc_BPEARL.num_taps 8",
+                "posenc_BPEARL.pair_edges False name_tag random_walk-20-sum-self",
+                "posenc_BPEARL.pair_bias shared name_tag pair_bias-shared",
+            ],
+        ),
         (["ablation.sh", "samples"], ["--cfg configs/zinc-rpearl-gine-644k.yaml", "evaluate-samples"]),
         (
             ["ablation.sh", "configs/quickstart.yaml", "gt.layers", "2", "3"],
