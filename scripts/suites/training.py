@@ -14,10 +14,10 @@ import torch
 from baselines.dense_gps import DenseGPS
 from torch import nn
 from torch_geometric.data import Batch, Data
-from torch_geometric.loader import DataLoader
 
 from graphgps_pearl import config, data, encoders, networks
 from graphgps_pearl.data import cache
+from graphgps_pearl.data.parallel import Prepared
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.pearl import BPEARL, BPEARLPlan, stored_plan
 from graphgps_pearl.training.schedules import make_optimizer
@@ -26,7 +26,7 @@ from suites.graphs import CONFIGS, load_graphs
 
 DENSE_BATCH = 32  # peptides; dense attention does not fit with more
 PEPTIDES = 15_535  # in the whole dataset
-PLANNED = 128  # peptides whose plans two workers make
+PLANNED = 512  # peptides whose plans two workers make
 Train = Callable[[Iterable[Batch]], None]
 
 
@@ -149,24 +149,8 @@ def _bytes_on_disk(graphs: Sequence[Data]) -> int:
         return file.stat().st_size
 
 
-class _Planned(Sequence[Data]):
-    """Graphs with what ``peptides-bpearl`` stores of them, made when they are asked for."""
-
-    def __init__(self, graphs: Sequence[Data]) -> None:
-        cfg = config.load(CONFIGS / "peptides-bpearl.yaml", ["posenc_BPEARL.plan", "cached"])
-        self.graphs, self.transforms = graphs, encoders.required_transforms(cfg)
-
-    def __len__(self) -> int:
-        return len(self.graphs)
-
-    def __getitem__(self, number: Any) -> Any:
-        graph = self.graphs[number].clone()
-        for transform in self.transforms:
-            graph = transform(graph)
-        return graph
-
-
 def _make_plans(graphs: Sequence[Data]) -> Step:
-    """All plans by two processes, which start anew each time."""
-    loader = DataLoader(_Planned(graphs), batch_size=8, num_workers=2)
-    return lambda: sum(batch.num_graphs for batch in loader)
+    """All plans of ``peptides-bpearl`` by two processes, which start anew each time."""
+    cfg = config.load(CONFIGS / "peptides-bpearl.yaml", ["posenc_BPEARL.plan", "cached"])
+    prepared = Prepared(GraphTable.from_graphs(graphs), encoders.required_transforms(cfg), "Peptides")
+    return lambda: GraphTable.join(list(prepared.in_parts(num_workers=2)))
