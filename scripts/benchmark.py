@@ -33,6 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from suites import SUITES, Case
 
+from graphgps_pearl.training.memory import keep_freed_memory
+
 COLOURS = ("#4477aa", "#ee9944", "#228833", "#aa3377")
 
 
@@ -218,6 +220,7 @@ def main(arguments: list[str] | None = None) -> list[Result]:
     args = parse(arguments)
     torch.manual_seed(0)
     torch.set_num_threads(args.threads[0])
+    keep_freed_memory()  # as a training run does, for both sides
     if args.side:
         chosen = next(item for item in items(args) if isinstance(item, Case) and item.name == args.case)
         print(run_side(chosen, args.side))

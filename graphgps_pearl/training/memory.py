@@ -13,6 +13,7 @@ and a little more where attention pads graphs to one size.
 from __future__ import annotations
 
 import copy
+import ctypes
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from torch_geometric.data import Batch, Data
 from graphgps_pearl.data import GraphLoader
 
 log = logging.getLogger(__name__)
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 KNOBS = (
     "lower train.batch_size (with optim.batch_accumulation the steps stay as large), bound "
@@ -119,6 +122,21 @@ def _cgroup_free() -> int | None:
         return int(limit) - int(used)
     except (OSError, ValueError):  # no such file, or "max": no limit
         return None
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep what tensors give back, up to a gigabyte, for the next step to take.
+
+    By default it returns large pieces to the operating system, which then maps and clears every page anew: a
+    tenth of a training step of B-PEARL. It concerns the whole process, so a library must not do it; a
+    training run may. Elsewhere than on Linux with glibc nothing happens.
+    """
+    try:
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):
+        return
+    mallopt(_M_MMAP_THRESHOLD, 2**25)  # the most that glibc accepts
+    mallopt(_M_TRIM_THRESHOLD, 2**30)
 
 
 def report_largest_batch(loader: GraphLoader, network: nn.Module) -> None:

@@ -22,7 +22,13 @@ from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.checkpointer import Checkpointer
 from graphgps_pearl.training.checkpoints import LocalCheckpoints, find_checkpoint
 from graphgps_pearl.training.losses import make_loss
-from graphgps_pearl.training.memory import KNOBS, describe_batch, is_out_of_memory, report_largest_batch
+from graphgps_pearl.training.memory import (
+    KNOBS,
+    describe_batch,
+    is_out_of_memory,
+    keep_freed_memory,
+    report_largest_batch,
+)
 from graphgps_pearl.training.metrics import best_metric
 from graphgps_pearl.training.processes import (
     connect,
@@ -65,6 +71,7 @@ def _open(cfg: CfgNode, folder: RunFolder, overwrite: bool) -> dict[str, Any] | 
 
 def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     torch.set_num_threads(cfg.num_threads or automatic_threads())
+    keep_freed_memory()
     torch.manual_seed(cfg.seed)
     task_type = cfg.dataset.task_type
     loss = make_loss(cfg.model.loss_fun, task_type)
