@@ -215,9 +215,9 @@ def _announce(prepared: Prepared, name: str) -> None:
     count = len(prepared)
     if count < 10 * _SAMPLE:
         return
-    began = time.perf_counter()
+    began = time.process_time()
     sample = GraphTable.from_graphs([prepared[i] for i in range(0, count, count // _SAMPLE)])
-    seconds = (time.perf_counter() - began) / len(sample)
+    seconds = (time.process_time() - began) / len(sample)
     size = sample.num_bytes() / len(sample)
     log.info(
         "preparing %d graphs of %s: about %.0f MB (%.1f kB each) and %.0f s of processor time",
