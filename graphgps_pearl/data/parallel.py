@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
+import io
 from collections.abc import Callable, Iterator, Sequence
 
+import torch
 from torch.utils.data import DataLoader, Dataset
 from torch_geometric.data import Data
 
@@ -48,14 +49,13 @@ class Prepared:
         if num_workers == 0:
             yield from (parts.table(number) for number in range(len(parts)))
             return
-        for packed in DataLoader(parts, batch_size=None, num_workers=num_workers):
-            part = pickle.loads(packed)  # of our own making, a moment ago
-            if isinstance(part, Exception):
-                raise part
-            yield part
+        for content, graph_class, error in DataLoader(parts, batch_size=None, num_workers=num_workers):
+            if error is not None:
+                raise DataError(error)
+            yield GraphTable.from_state(torch.load(io.BytesIO(content), weights_only=True), graph_class)
 
 
-class _Parts(Dataset[bytes]):
+class _Parts(Dataset[tuple[bytes, type[Data], str | None]]):
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
 
@@ -66,9 +66,12 @@ class _Parts(Dataset[bytes]):
         stop = min((number + 1) * _PART, len(self.prepared))
         return GraphTable.from_graphs([self.prepared[i] for i in range(number * _PART, stop)])
 
-    def __getitem__(self, number: int) -> bytes:
-        """A part as bytes (shared tensors would keep a file open each), or the error that a user is told."""
+    def __getitem__(self, number: int) -> tuple[bytes, type[Data], str | None]:
+        """A part as bytes (shared tensors would keep a file open each), or what a user is told."""
         try:
-            return pickle.dumps(self.table(number))
+            table = self.table(number)
         except DataError as error:
-            return pickle.dumps(error)
+            return b"", Data, str(error)
+        content = io.BytesIO()
+        torch.save(table.to_state(), content)
+        return content.getvalue(), table.graph_class, None

