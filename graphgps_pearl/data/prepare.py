@@ -120,9 +120,7 @@ def _stage(source: Source, file: Path, make: Callable[[], dict[str, Any]]) -> tu
     state = make()
     if source.cacheable:
         cache.save(state, file)
-        del (
-            state
-        )  # read back what was written: a large file stays on disk and only what is used comes to memory
+        # Read back: of a large file, which is mapped, only what is used comes to memory.
         state = cache.load(file, _STATE)
         if state is None:
             raise DataError(f"{file}: cannot be read back right after it was written; is the disk in order?")
