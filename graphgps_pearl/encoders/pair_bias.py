@@ -9,7 +9,6 @@ that attention takes together, heads before pairs, as attention wants them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -31,9 +30,8 @@ class Group(Protocol):
     def size(self) -> int:
         """n_g, the size they are padded to."""
 
-    @property
-    def mask(self) -> Tensor | None:
-        """[B_g, 1, 1, n_g], True at nodes; none where nothing is padded."""
+    def padding(self, dtype: torch.dtype) -> Tensor | None:
+        """[B_g, 1, 1, n_g], zero at nodes and -inf at padding; none where nothing is padded."""
 
 
 class PairBiases:
@@ -78,10 +76,9 @@ def _places(pairs: PairEncoding, groups: Sequence[Group]) -> _Places:
         pair.append(torch.where(inside, first + v * n + m, 0).flatten())
         swapped.append(torch.where(inside, first + m * n + v, 0).flatten())
         insides.append(inside.flatten())
-        masked = pairs.value.new_zeros(inside.shape)
-        if group.mask is not None:
-            masked = masked.masked_fill(~group.mask.squeeze(1), -math.inf)
-        added.append(masked.flatten())
+        padding = group.padding(pairs.value.dtype)
+        zeros = pairs.value.new_zeros(inside.shape)
+        added.append((zeros if padding is None else zeros + padding.squeeze(1)).flatten())
     there, back, inside = torch.cat(pair), torch.cat(swapped), torch.cat(insides)
     ways_back = None
     if pairs.value.size(0) == row.numel():  # every pair has a row of its own

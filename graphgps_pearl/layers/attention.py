@@ -8,7 +8,6 @@ little is padded.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -83,20 +82,12 @@ def _added(bias: Tensor | LogitBias | None, layout: Layout, dtype: torch.dtype) 
     def make() -> Sequence[Tensor | None]:
         if bias is not None and not isinstance(bias, Tensor):
             return [own.to(dtype) for own in bias.of_groups(groups)]
-        masks = [_mask(group, dtype) for group in groups]
+        masks = [group.padding(dtype) for group in groups]
         if bias is None:
             return masks
         return [_of_group(bias, group, mask) for group, mask in zip(groups, masks, strict=True)]
 
     return layout.once(f"added in {dtype}", layout.index if bias is None else bias, make)
-
-
-def _mask(group: Group, dtype: torch.dtype) -> Tensor | None:
-    """[B_g, 1, 1, n_g], zero at nodes and -inf at padding."""
-    if group.mask is None:
-        return None
-    zeros = torch.zeros(group.mask.shape, dtype=dtype, device=group.mask.device)
-    return zeros.masked_fill(~group.mask, -math.inf)
 
 
 def _of_group(bias: Tensor, group: Group, mask: Tensor | None) -> Tensor:

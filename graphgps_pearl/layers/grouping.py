@@ -7,6 +7,7 @@ minimise that sum plus a price for each group, exactly, by dynamic programming o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +33,13 @@ class Group:
     size: int
     source: Tensor
     mask: Tensor | None
+
+    def padding(self, dtype: torch.dtype) -> Tensor | None:
+        """What the logits get of the mask: [B_g, 1, 1, n_g], zero at nodes and -inf at padding, or None."""
+        if self.mask is None:
+            return None
+        zeros = torch.zeros(self.mask.shape, dtype=dtype, device=self.mask.device)
+        return zeros.masked_fill(~self.mask, -math.inf)
 
 
 @dataclass(frozen=True)

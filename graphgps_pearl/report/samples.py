@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +21,8 @@ from pathlib import Path
 
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.report.table import number, text_table
+from graphgps_pearl.report.comparison import spread
+from graphgps_pearl.report.table import text_table
 
 FILE = "samples.csv"
 SAMPLES = (1, 2, 5, 10, 20, 50, 100, 200)
@@ -61,18 +61,13 @@ def evaluate_samples(argv: Sequence[str] | None = None, prog: str | None = None)
         name, points = evaluate(args.run, sorted(set(args.samples)), args.tables, args.split)
         files = write(args.run, name, points)
         rows = [
-            [str(m), _spread([p.metric for p in some]), _spread([p.error for p in some])]
+            [str(m), str(spread([p.metric for p in some])), str(spread([p.error for p in some]))]
             for m, some in by_samples(points)
         ]
         print(f"\n{text_table(['samples', name.replace('_', ' '), 'encoding error'], rows)}\n")
         print("\n".join(f"written: {file}" for file in files))
 
     return run_command(work)
-
-
-def _spread(values: Sequence[float]) -> str:
-    deviation = f" ± {number(statistics.stdev(values))}" if len(values) > 1 else ""
-    return f"{number(statistics.fmean(values))}{deviation}"
 
 
 def by_samples(points: Sequence[Point]) -> Iterator[tuple[int, list[Point]]]:
