@@ -68,7 +68,8 @@ case "$what" in
         each "$config" posenc_BPEARL.pair_bias none shared per_layer
         each "$config" posenc_BPEARL.pair_edges False
         each "$config" posenc_BPEARL.tap_diagonal False
-        each "$config" posenc_BPEARL.mlp_layers 1
+        each "$config" posenc_BPEARL.num_layers 3 6
+        train "$config" one-map posenc_BPEARL.num_layers 6 posenc_BPEARL.mlp_layers 1
         ;;
     *)
         echo "error: $what: give taps, layers, samples, backbone, parameters, pairs, or a config, a key and its values" >&2
