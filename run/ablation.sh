@@ -67,6 +67,7 @@ case "$what" in
         done
         each "$config" posenc_BPEARL.pair_bias none shared per_layer
         each "$config" posenc_BPEARL.pair_edges False
+        train "$config" no-pairs posenc_BPEARL.pair_bias none posenc_BPEARL.pair_edges False
         each "$config" posenc_BPEARL.tap_diagonal False
         each "$config" posenc_BPEARL.num_layers 3 6
         train "$config" one-map posenc_BPEARL.num_layers 6 posenc_BPEARL.mlp_layers 1
