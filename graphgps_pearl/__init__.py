@@ -8,7 +8,9 @@ plain PyTorch modules.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +18,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "load", "register"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """``graphgps_pearl.pearl`` and ``graphgps_pearl.config`` after ``import graphgps_pearl`` alone."""
+    if name in ("pearl", "config"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def load(path: str | Path, device: str | None = None) -> Model:

@@ -135,9 +135,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         listing = "\n".join(f"  {name:<17} {text}" for name, (_, text) in COMMANDS.items())
         parser = argparse.ArgumentParser(
             prog=prog,
+            description="PEARL positional encodings for graph transformers: train, compare, predict.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             epilog=f"commands:\n{listing}\n\n{prog} COMMAND --help tells more.",
         )
+        parser.add_argument("--version", action="version", version=f"graphgps_pearl {__version__}")
         parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
         parser.parse_args(words[:1])
     module, _, function = COMMANDS[words[0]][0].partition(":")

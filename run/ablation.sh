@@ -4,8 +4,8 @@
 # What B-PEARL gains from taps, its diagonal and its pairs, in GPS:
 #   SEEDS=2 ./run/ablation.sh pairs optim.max_epoch 30 optim.num_warmup_epochs 3
 # Or any config, once for every value of a key:
-#   ./run/ablation.sh configs/zinc-bpearl.yaml posenc_BPEARL.num_layers 3 5 7 9
-# SEEDS=4 trains four seeds of each. The samples ablation trains one model and evaluates it with other numbers of
+#   ./run/ablation.sh configs/zinc-bpearl.yaml posenc_BPEARL.num_layers 3 5 7 9 [-- KEY VALUE ...]
+# SEEDS=4 trains four seeds of each, except for samples. The samples ablation trains one model and evaluates it with other numbers of
 # samples. Everything continues where it was when it is started again.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/_environment.sh"
@@ -13,6 +13,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/_environment.sh"
 seeds=${SEEDS:-1}
 words=()
 names=()
+out_dir=results
 
 # train CONFIG TAG KEY VALUE...: train it so
 train() {
@@ -30,31 +31,41 @@ each() {
 
 what=${1:?give taps, layers, samples, backbone, parameters, pairs, or a config, a key and its values}
 shift
+swept=()
+if [[ $what == *.yaml ]]; then
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        swept+=("$1")
+        shift
+    done
+    shift $(($# > 0))
+fi
+words=("$@")
+for ((i = 0; i + 1 < ${#words[@]}; i += 2)); do
+    [ "${words[i]}" != out_dir ] || out_dir=${words[i + 1]}
+done
+
 case "$what" in
     *.yaml)
-        each "$what" "$@"
+        each "$what" "${swept[@]}"
         ;;
     taps)
-        words=("$@")
         each configs/zinc-bpearl-gine-644k.yaml posenc_BPEARL.num_taps 1 2 4 12
         each configs/zinc-rpearl-gine-644k.yaml posenc_RPEARL.num_taps 1 2 4 12
         ;;
     layers)
-        words=("$@")
         each configs/zinc-bpearl-gine-644k.yaml posenc_BPEARL.num_layers 3 5 7 9
         ;;
     samples)
-        "$PYTHON" main.py --cfg configs/zinc-rpearl-gine-644k.yaml "$@"
-        "$PYTHON" -m graphgps_pearl evaluate-samples results/zinc-rpearl-gine-644k/0
+        "$PYTHON" main.py --cfg configs/zinc-rpearl-gine-644k.yaml "${words[@]}"
+        "$PYTHON" -m graphgps_pearl evaluate-samples "$out_dir"/zinc-rpearl-gine-644k/0
         ;;
     backbone)
-        "$PYTHON" -m graphgps_pearl compare configs/zinc-{b,r}pearl-{gine-487k,gatedgcn,pna}.yaml --seeds "$seeds" "$@"
+        "$PYTHON" -m graphgps_pearl compare configs/zinc-{b,r}pearl-{gine-487k,gatedgcn,pna}.yaml --seeds "$seeds" "${words[@]}"
         ;;
     parameters)
-        "$PYTHON" -m graphgps_pearl compare configs/zinc-{b,r}pearl-gine-{487k,644k}.yaml --seeds "$seeds" "$@"
+        "$PYTHON" -m graphgps_pearl compare configs/zinc-{b,r}pearl-gine-{487k,644k}.yaml --seeds "$seeds" "${words[@]}"
         ;;
     pairs)
-        words=("$@")
         config=configs/zinc-bpearl.yaml
         for gso in sym_laplacian random_walk; do
             for taps in 1 8 20; do
@@ -78,5 +89,5 @@ case "$what" in
         ;;
 esac
 if [ ${#names[@]} -gt 0 ]; then
-    "$PYTHON" -m graphgps_pearl report results "${names[@]}"
+    "$PYTHON" -m graphgps_pearl report "$out_dir" "${names[@]}"
 fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Set up .venv and train GPS with B-PEARL on embedded molecules: no download, a few minutes on two cores.
+# Set up .venv and train GPS with B-PEARL on embedded molecules: no download. After the installation it takes
+# about a minute and a half on two cores.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/_environment.sh"
 

@@ -54,6 +54,24 @@ def test_experiments_name_configs_of_every_dataset():
                 "posenc_BPEARL.pair_bias shared name_tag pair_bias-shared",
             ],
         ),
+        (
+            [
+                "ablation.sh",
+                "configs/quickstart.yaml",
+                "gt.layers",
+                "2",
+                "--",
+                "seed",
+                "3",
+                "out_dir",
+                "there",
+            ],
+            ["seed 3 out_dir there gt.layers 2 name_tag layers-2\n", "report there quickstart-layers-2\n"],
+        ),
+        (
+            ["ablation.sh", "samples", "out_dir", "there"],
+            ["out_dir there", "evaluate-samples there/zinc-rpearl-gine-644k/0"],
+        ),
         (["ablation.sh", "samples"], ["--cfg configs/zinc-rpearl-gine-644k.yaml", "evaluate-samples"]),
         (
             ["ablation.sh", "configs/quickstart.yaml", "gt.layers", "2", "3"],

@@ -187,7 +187,11 @@ def _parser(
     parser.add_argument("molecules", metavar="MOLECULES", help=molecules)
     parser.add_argument("--smiles-column", metavar="NAME", help="column of the SMILES; 'smiles' unless given")
     parser.add_argument(
-        "--batch-size", type=_positive, default=256, metavar="N", help="most molecules in a batch"
+        "--batch-size",
+        type=_positive,
+        default=256,
+        metavar="N",
+        help="most molecules in a batch (default: 256)",
     )
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, ...; a GPU if there is one unless given")
     return parser

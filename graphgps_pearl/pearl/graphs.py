@@ -52,19 +52,28 @@ def check_graphs(edge_index: Tensor, batch: Tensor | None = None, num_nodes: int
     >>> graphs.sizes.tolist(), graphs.position.tolist()
     ([2, 0, 2], [0, 1, 0, 1])
     """
+    if not isinstance(edge_index, Tensor):
+        raise ValueError(
+            f"edge_index must be a tensor, got {type(edge_index).__name__}; "
+            "pass data.edge_index, data.batch, data.num_nodes"
+        )
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f"edge_index must have shape [2, num_edges], got {list(edge_index.shape)}")
     if edge_index.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"edge_index must hold integers (torch.long), got {edge_index.dtype}")
     edge_index = edge_index.long()
     largest = int(edge_index.max()) if edge_index.numel() else -1
-    if num_nodes is None:
-        num_nodes = batch.numel() if batch is not None else largest + 1
+    known = "there are {} nodes"
+    if num_nodes is None and batch is not None:
+        known = "batch has {} entries"
+        num_nodes = batch.numel()
+    elif num_nodes is None:
+        num_nodes = largest + 1
     if num_nodes < 0:
         raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
     if edge_index.numel() and (int(edge_index.min()) < 0 or largest >= num_nodes):
         raise ValueError(
-            f"edge_index names nodes {int(edge_index.min())} to {largest}, but there are {num_nodes} nodes"
+            f"edge_index names nodes {int(edge_index.min())} to {largest}, but {known.format(num_nodes)}"
         )
     if batch is None:
         sizes = torch.tensor([num_nodes], device=edge_index.device)

@@ -28,6 +28,9 @@ class PairEncoding:
     row: Tensor
     graphs: Graphs
 
+    def __repr__(self) -> str:
+        return f"PairEncoding(value={list(self.value.shape)}, row={list(self.row.shape)})"
+
     @property
     def first(self) -> Tensor:
         """Where the pairs of each node begin, :obj:`[N]`."""

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from yacs.config import CfgNode
+
 from graphgps_pearl import config
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
@@ -39,25 +41,32 @@ def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
 def with_encoders(base: Path, encoders: Sequence[str], words: Sequence[str]) -> list[tuple[Path, list[str]]]:
     """(config file, words over it) that puts each encoder into ``base``.
 
-    Where a config of the same dataset and that encoder stands beside ``base`` (``zinc-rwse.yaml`` beside
-    ``zinc-bpearl.yaml``), it is used, since it has the encoder's settings; else ``base`` with the encoder's
-    name changed and its defaults.
+    Where a config of the same dataset, network and that encoder stands beside ``base`` (``zinc-rwse.yaml``
+    beside ``zinc-bpearl.yaml``), it is used, since it has the encoder's settings; else ``base`` with the
+    encoder's name changed, and its defaults.
     """
     cfg = config.load(base, words)
     dataset = next(
         (base.stem[:i] for i in range(len(base.stem), 0, -1) if _is_dataset(base, base.stem[:i])), ""
     )
-    data_encoder = cfg.dataset.node_encoder_name.split("+")[0]
+    data_encoder, _, own = cfg.dataset.node_encoder_name.partition("+")
     chosen = []
     for encoder in encoders:
         beside = [base.with_name(f"{dataset}-{encoder.lower()}{end}.yaml") for end in ("", "-8s")]
-        file = next((f for f in beside if dataset and f.is_file()), None)
+        if encoder == (own or "none"):
+            beside = [base]
+        file = next((f for f in beside if dataset and f.is_file() and _same_network(f, cfg, words)), None)
         if file is not None:
             chosen.append((file, list(words)))
             continue
         name = data_encoder if encoder == "none" else f"{data_encoder}+{encoder}"
         chosen.append((base, [*words, "dataset.node_encoder_name", name, "name_tag", encoder]))
     return chosen
+
+
+def _same_network(file: Path, cfg: CfgNode, words: Sequence[str]) -> bool:
+    other = config.load(file, words)
+    return all(other[group] == cfg[group] for group in ("model", "gnn", "gt"))
 
 
 def _is_dataset(base: Path, prefix: str) -> bool:
@@ -81,10 +90,10 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     )
     parser.add_argument("--base", metavar="FILE", type=Path, help="config into which --encoders are put")
     parser.add_argument(
-        "--encoders", nargs="+", metavar="NAME", default=[], help="none, RWSE, BPEARL, LapPE+RWSE, ..."
+        "--encoders", nargs="+", metavar="NAME", default=[], help="none, RWSE, BPEARL, RPEARL+BPEARL, ..."
     )
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each config")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at the same time")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each config (default: 1)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at the same time (default: 1)")
     args = parser.parse_intermixed_args(argv)
 
     def work() -> None:
@@ -111,6 +120,8 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
     if files:
         return plan(files, args.seeds, words)
     chosen = with_encoders(args.base, args.encoders, words)
+    for encoder, (file, _) in zip(args.encoders, chosen, strict=True):
+        print(f"{encoder}: {file}", flush=True)
     each = [plan([file], args.seeds, over) for file, over in chosen]
     return [job for same_seed in zip(*each, strict=True) for job in same_seed]
 

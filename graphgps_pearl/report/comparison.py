@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scipy import stats
-
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.report.runs import Run
 
@@ -94,6 +92,8 @@ def paired_p_value(first: Mapping[int, float], second: Mapping[int, float]) -> f
     pairs = [(first[s], second[s]) for s in seeds]
     if len(pairs) < 2 or len({round(a - b, 12) for a, b in pairs}) == 1:
         return math.nan
+    from scipy import stats
+
     return float(stats.ttest_rel(*zip(*pairs, strict=True)).pvalue)
 
 

@@ -46,9 +46,16 @@ def evaluate_samples(argv: Sequence[str] | None = None, prog: str | None = None)
         epilog=f"Writes {FILE} and two plots into the run's folder; report shows them too.",
     )
     parser.add_argument("run", metavar="RUN", type=Path, help="run folder, such as results/zinc-rpearl/0")
-    parser.add_argument("--samples", nargs="+", type=int, metavar="M", default=list(SAMPLES))
     parser.add_argument(
-        "--tables", type=int, default=3, metavar="T", help="tables of samples to evaluate each M with"
+        "--samples",
+        nargs="+",
+        type=int,
+        metavar="M",
+        default=list(SAMPLES),
+        help=f"numbers of samples (default: {' '.join(map(str, SAMPLES))})",
+    )
+    parser.add_argument(
+        "--tables", type=int, default=3, metavar="T", help="tables to evaluate each M with (default: 3)"
     )
     parser.add_argument("--split", help="split to evaluate (default: the last, test)")
     args = parser.parse_args(argv)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import io
+import subprocess
 import sys
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import torch
 from helpers.graphs import awkward_batch, batch_of, molecule_like, random_graph
 from torch import Tensor
+from torch_geometric.data import Data
 
 import graphgps_pearl.pearl
 from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, POOLS, RPEARL, GINLayer, Phi, TapLayer, draw_samples
@@ -194,6 +196,12 @@ def test_repr_says_what_it_is() -> None:
         ({"edge_index": torch.zeros(2, 4)}, "edge_index must hold integers"),
         ({"edge_index": EDGES, "num_nodes": 3}, "but there are 3 nodes"),
         ({"edge_index": torch.tensor([[0], [-1]]), "num_nodes": 3}, "names nodes -1 to 0"),
+        ({"edge_index": Data(), "num_nodes": 3}, "a tensor, got Data; pass data.edge_index"),
+        ({"edge_index": None, "num_nodes": 3}, "a tensor, got NoneType; pass data.edge_index"),
+        (
+            {"edge_index": torch.tensor([[0], [5]]), "batch": torch.zeros(3, dtype=torch.long)},
+            "names nodes 0 to 5, but batch has 3 entries",
+        ),
         ({"edge_index": NO_EDGES, "num_nodes": -1}, "must not be negative"),
         ({"edge_index": NO_EDGES, "batch": torch.tensor([0, 1, 0])}, "batch must be sorted"),
         ({"edge_index": NO_EDGES, "batch": torch.tensor([-1, 0])}, "negative graph numbers"),
@@ -293,3 +301,13 @@ def test_pearl_imports_nothing_but_torch() -> None:
                     file.name,
                     name,
                 )
+
+
+def test_pairs_print_their_shapes() -> None:
+    _, pairs = BPEARL(return_pairs=True, **SMALL)(EDGES)
+    assert repr(pairs) == f"PairEncoding(value=[{pairs.value.size(0)}, 5], row=[49])"
+
+
+def test_one_import_is_enough_in_a_notebook() -> None:
+    code = "import sys, graphgps_pearl; assert 'torch' not in sys.modules; graphgps_pearl.pearl.BPEARL(4)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
+from graphgps_pearl import config
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.report.compare import compare as compare_command
 from graphgps_pearl.report.compare import plan, report, with_encoders
@@ -160,3 +161,15 @@ def test_encoders_take_their_settings_from_the_config_beside_the_base():
         "name_tag",
         "RandomID",
     ]
+
+
+def test_encoders_go_into_the_network_of_the_base():
+    base = Path(__file__).resolve().parents[2] / "configs" / "zinc-bpearl-gine-487k.yaml"
+    chosen = with_encoders(base, ["none", "RPEARL", "BPEARL"], [])
+    assert chosen[-1] == (base, [])  # its own encoder: as it is
+    networks = [config.load(file, words).gnn for file, words in chosen]
+    assert networks[0] == networks[1] == networks[2]
+
+    paper = base.with_name("zinc-bpearl-paper.yaml")
+    assert with_encoders(paper, ["BPEARL"], []) == [(paper, [])]
+    assert with_encoders(paper, ["RWSE"], []) == [(base.with_name("zinc-rwse.yaml"), [])]

@@ -125,7 +125,11 @@ def phi(pool: str, pools: tuple[str, ...] = POOLS) -> dict[str, Key]:
         ),
         "act": Key("relu", "Activation inside Φ.", choices=ACTIVATIONS),
         "pool": Key(
-            pool, "Statistic over the samples; several are joined by + and projected.", check=check_pool
+            pool,
+            f"Statistic over the samples: {', '.join(pools)}; several are joined by + and projected.",
+            check=check_pool,
         ),
-        "scale": Key(False, "Divide the encoding by sqrt(N) L."),
+        "scale": Key(
+            False, "Divide the encoding by sqrt(N) times the number of layers of Φ, the taps' among them."
+        ),
     }

@@ -14,7 +14,11 @@ KEYS = {
         "Law of the samples; sobol = Gaussian from a scrambled Sobol sequence.",
         choices=("gaussian", "rademacher", "two_point", "sobol"),
     ),
-    "chunk_size": Key(0, "Samples that go through Φ at once, which bounds the memory; 0 = all.", min=0),
+    "chunk_size": Key(
+        0,
+        "Samples that go through Φ at once, to bound the memory (training: norm layer or none); 0 = all.",
+        min=0,
+    ),
     "eval_seed": Key(0, "Seed of the table of samples used in evaluation.", min=0, max=2**31 - 1),
     "num_tables": Key(1, "Tables of samples averaged in evaluation.", min=1),
 }
