@@ -27,7 +27,10 @@ ERRORS: Names = ("mae", "rmse", "mse", "loss")
 REGRESSION_METRICS: Names = ("mae", "rmse", "mse", "r2", "spearmanr")
 CLASSIFICATION_METRICS: Names = ("accuracy", "auc", "ap", "f1")
 NEEDS_EDGES: Names = ("GINE", "CustomGatedGCN")
-READS_NO_EDGES: Names = ("None", "GCN", "GIN", "gcnconv", "ginconv")
+READS_NO_EDGES: Names = (
+    *("None", "GCN", "GIN", "gcnconv", "ginconv"),
+    *("generalconv", "sageconv", "linear", "mlp"),  # of GraphGym
+)
 
 
 def check(cfg: CfgNode, name: str) -> None:
@@ -169,6 +172,21 @@ def _the_tap_diagonal_has_taps(cfg: CfgNode) -> str | None:
     group = cfg.posenc_BPEARL
     if "BPEARL" in encodings(cfg) and group.tap_diagonal and group.num_taps < 2:
         return f"posenc_BPEARL.tap_diagonal = True: needs num_taps >= 2, which is {group.num_taps}"
+    return None
+
+
+@_rule
+def _the_network_takes_more_than_an_input(cfg: CfgNode) -> str | None:
+    if cfg.model.type != "gnn":
+        return None
+    for encoding in encodings(cfg):
+        group = cfg.get(f"posenc_{encoding}", {})
+        for key, at_the_input in (("inject", "input"), ("pair_bias", "none"), ("pair_edges", False)):
+            if group.get(key, at_the_input) != at_the_input:
+                return (
+                    f"posenc_{encoding}.{key} = {group[key]}: GraphGym's model.type gnn has no place for it; "
+                    f"use GPSModel or custom_gnn, or {at_the_input}"
+                )
     return None
 
 

@@ -43,6 +43,8 @@ class PairBiases:
 
     def of_groups(self, groups: Sequence[Group]) -> list[tuple[Tensor, ...]]:
         """For each group and layer [B_g, H, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
+        if not groups:
+            return []
         if self._made is None or self._made[0] is not groups:  # one layer asks after the other
             sizes = [group.graphs.numel() * group.size**2 for group in groups]
             parts = _Gather.apply(self._value, _places(self._pairs, groups)).split(sizes, dim=1)

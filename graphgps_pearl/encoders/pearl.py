@@ -21,6 +21,7 @@ from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl.encoders.base import PosEncEncoder, edge_width
 from graphgps_pearl.encoders.pair_bias import PairBiasProjection
+from graphgps_pearl.errors import DataError
 from graphgps_pearl.pearl import BPEARL, RPEARL, BPEARLPlan, PairEncoding, stored_plan
 
 
@@ -39,7 +40,14 @@ class _PEARLNodeEncoder(PosEncEncoder):
 
     def encode(self, batch: Batch) -> Tensor:
         """Encode the bare graphs."""
-        return self.encoding(batch.edge_index, batch.batch, batch.num_nodes)
+        return self.encoded(batch)
+
+    def encoded(self, batch: Batch, **more: Any) -> Any:
+        """What the module gives; graphs that it refuses are the user's to mend."""
+        try:
+            return self.encoding(batch.edge_index, batch.batch, batch.num_nodes, **more)
+        except ValueError as error:
+            raise DataError(f"posenc_{self.name}: {error}") from error
 
 
 class RPEARLNodeEncoder(_PEARLNodeEncoder):
@@ -85,7 +93,7 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
 
     def encode(self, batch: Batch) -> Tensor:
         """Encode the bare graphs, by their plan if they bring one; the pairs go to attention and edges."""
-        out = self.encoding(batch.edge_index, batch.batch, batch.num_nodes, plan=stored_plan(batch))
+        out = self.encoded(batch, plan=stored_plan(batch))
         if isinstance(out, Tensor):
             return out
         pe, pairs = out

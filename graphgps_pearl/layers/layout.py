@@ -30,7 +30,6 @@ class Layout:
         max_size: n, the largest of them.
         slot: [N] each node's row among the B·n dense ones, or None where the graphs have equal sizes (then
             packed and dense are the same numbers in the same order).
-        key_mask: [B, 1, 1, n], True at nodes and False at padding, or None where nothing is padded.
         distance: [E, 1] |p_i - p_j|² over the edges, for layers that weigh messages by it; else None.
     """
 
@@ -39,7 +38,6 @@ class Layout:
     sizes: Tensor
     max_size: int
     slot: Tensor | None
-    key_mask: Tensor | None
     distance: Tensor | None = None
     _kept: dict[str, tuple[object, Any]] = field(default_factory=dict, repr=False)
 
@@ -51,12 +49,10 @@ class Layout:
         sizes = torch.bincount(index, minlength=num_graphs)
         max_size = int(sizes.max()) if num_graphs else 0
         if num_graphs * max_size == index.numel():
-            return cls(index, num_graphs, sizes, max_size, None, None, distance)
+            return cls(index, num_graphs, sizes, max_size, None, distance)
         first = sizes.cumsum(0) - sizes
         place = torch.arange(index.numel(), device=index.device) - first[index]
-        key_mask = torch.arange(max_size, device=index.device) < sizes[:, None]
-        slot = index * max_size + place
-        return cls(index, num_graphs, sizes, max_size, slot, key_mask[:, None, None, :], distance)
+        return cls(index, num_graphs, sizes, max_size, index * max_size + place, distance)
 
     def to_dense(self, x: Tensor) -> Tensor:
         """Packed [N, ...] to dense [B, n, ...], zero at padding."""

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgps_pearl.layers.grouping import Grouping
 
@@ -80,8 +79,9 @@ class _Attention(torch.autograd.Function):
             return _from_heads(rows, grouping, 1, heads)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
+        if torch.is_grad_enabled():  # create_graph=True
+            raise RuntimeError("attention with dropout has no second derivatives; gt.attn_dropout 0 has")
         heads, grouping = ctx.heads, ctx.grouping
         grad_added: list[Tensor | None] = []
         rows = grad.new_empty(3 * heads * grouping.num_rows, grad.size(1) // heads)

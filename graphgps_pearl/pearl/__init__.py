@@ -10,7 +10,7 @@ edges and no features, and a statistic over the samples is the encoding:
 
 from typing import TYPE_CHECKING, Any
 
-from graphgps_pearl.pearl.bpearl import BPEARL
+from graphgps_pearl.pearl.bpearl import BPEARL, encode_pairs
 from graphgps_pearl.pearl.gso import GSOS, graph_shift_operator
 from graphgps_pearl.pearl.names import ACTIVATIONS
 from graphgps_pearl.pearl.norm import NORMS
@@ -42,6 +42,7 @@ __all__ = [
     "SparseMatrix",
     "TapLayer",
     "draw_samples",
+    "encode_pairs",
     "graph_shift_operator",
     "stored_plan",
     "taps",

@@ -11,7 +11,7 @@ from graphgps_pearl.pearl.graphs import Graphs, check_graphs
 from graphgps_pearl.pearl.norm import BatchNorm, GraphNorm, NoNorm
 from graphgps_pearl.pearl.pairs import PairEncoding
 from graphgps_pearl.pearl.phi import Phi, build_phi
-from graphgps_pearl.pearl.plan import Plan, build_plan, check_plan, merge_plan, num_rounds
+from graphgps_pearl.pearl.plan import Plan, build_plan, check_number, check_plan, merge_plan, num_rounds
 from graphgps_pearl.pearl.pooling import PAIR_POOLS, pair_moments
 from graphgps_pearl.pearl.quotient import QuotientRows
 from graphgps_pearl.pearl.rows import NodeOperators, PairRows
@@ -146,6 +146,7 @@ class BPEARL(PEARL):
             rows = QuotientRows(self._plan(graphs, plan), self.gso, self._dtype, graphs)
             x = self.phi(rows.signal, rows.layers)
         else:
+            check_number(graphs)
             rows = PairRows(NodeOperators(graphs, self.gso, self._dtype))
             x = self.phi(rows.signal, rows)
         x = x.to(self._dtype)
@@ -191,3 +192,26 @@ class BPEARL(PEARL):
 
     def __repr__(self) -> str:
         return self._describe(*(["tap_diagonal=True"] if self.tap_norm is not None else []))
+
+
+def encode_pairs(
+    phi: Phi,
+    edge_index: Tensor,
+    batch: Tensor | None = None,
+    num_nodes: int | None = None,
+    gso: str = "sym_laplacian",
+    quotient: bool | None = None,
+) -> PairEncoding:
+    r""":math:`\Phi(G, e_m)_v` of every ordered pair (v, m) of nodes, without a statistic over m.
+
+    >>> import torch
+    >>> from graphgps_pearl.pearl import TapLayer
+    >>> walk = Phi([TapLayer(1, 3, num_taps=3, act="identity")])
+    >>> with torch.no_grad():
+    ...     _ = walk.layers[0].weight.copy_(torch.eye(3).unsqueeze(1))
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> encode_pairs(walk, path, gso="random_walk").to_dense()[0, 0].tolist()  # return to an end of the path
+    [1.0, 0.0, 0.5]
+    """
+    module = BPEARL.from_phi(phi, gso=gso, return_pairs=True, quotient=quotient)
+    return module(edge_index, batch, num_nodes)[1]

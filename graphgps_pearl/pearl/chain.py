@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgps_pearl.pearl.blocks import Blocks, own, product, relu_gradient, to_neighbours
 from graphgps_pearl.pearl.norm import BatchNorm
+from graphgps_pearl.pearl.once import first_derivatives
 from graphgps_pearl.pearl.room import empty
 from graphgps_pearl.pearl.rows import Rows
 
@@ -97,7 +97,7 @@ class _BatchChain(torch.autograd.Function):
         return out, count, *statistics
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives
     def backward(ctx, grad, *_):  # type: ignore[no-untyped-def]
         x, eps, h0, *saved = ctx.saved_tensors
         steps = _steps(saved[: 3 * ctx.steps])

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from graphgps_pearl.pearl.once import first_derivatives
+
 _BLOCK = 1024  # rows; at a width of 100 in float32 a block takes 400 kB
 
 
@@ -40,6 +42,7 @@ class BatchNormReLU(torch.autograd.Function):
         return y, *stats
 
     @staticmethod
+    @first_derivatives
     def backward(ctx, grad, *_):  # type: ignore[no-untyped-def] # torch's own signature
         """The gradients of the rows and of the two parameters."""
         x, weight, mean, invstd, w, count, shift = ctx.saved_tensors

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from graphgps_pearl.pearl.fused import BatchNormReLU
 from graphgps_pearl.pearl.names import ACTIVATIONS, check_name
+from graphgps_pearl.pearl.once import first_derivatives
 
 if TYPE_CHECKING:
     from graphgps_pearl.pearl.rows import Rows
@@ -200,6 +201,7 @@ class _Normalise(torch.autograd.Function):
         return y, mean, var, count
 
     @staticmethod
+    @first_derivatives
     def backward(ctx, grad, *_):  # type: ignore[no-untyped-def]
         x, weight, mean, invstd, w, group, count = ctx.saved_tensors
 

@@ -77,6 +77,8 @@ class TapLayer(Layer):
 
     def lift(self, x_taps: Tensor, rows: Rows) -> Tensor:
         """The layer from its taps on: :obj:`[R, K * in_dim]` to :obj:`[R, out_dim]`."""
+        if self.num_taps > 1:
+            check_range(x_taps)
         weight = self.weight.flatten(0, 1)
         out = in_blocks(x_taps, [(weight.t(), self.bias)], [self.norm], self.act, rows)
         if out is not None:
@@ -89,6 +91,19 @@ class TapLayer(Layer):
     def __repr__(self) -> str:
         sizes = f"{self.in_dim}, {self.out_dim}, num_taps={self.num_taps}"
         return f"{type(self).__name__}({sizes}, act={self.act!r}, norm={type(self.norm).__name__})"
+
+
+@torch.no_grad()
+def check_range(x_taps: Tensor) -> None:
+    """Raise a :class:`ValueError` where squares of the taps may overflow, of which a norm makes nothing."""
+    limit = torch.finfo(torch.promote_types(x_taps.dtype, torch.float32)).max ** 0.4
+    if x_taps.numel():
+        largest = max(abs(float(end)) for end in torch.aminmax(x_taps))
+        if not largest < limit:
+            raise ValueError(
+                f"the taps reach {largest:.2g}, too large for {x_taps.dtype}: use fewer (num_taps), or an "
+                "operator whose powers do not grow, such as gso random_walk or sym_adjacency"
+            )
 
 
 class GINLayer(Layer):

@@ -153,6 +153,17 @@ def _again(level: Level) -> Level:
     return Level(own, level.degree, renamed[level.neighbour])
 
 
+def check_number(graphs: Graphs) -> None:
+    """Raise a :class:`ValueError` where there are more pairs of nodes than B-PEARL can hold."""
+    total = int(graphs.sizes.square().sum())
+    if total > MAX_PAIRS:
+        raise ValueError(
+            f"B-PEARL on {total:.3g} pairs of nodes (n^2 for each graph, the largest has "
+            f"{int(graphs.sizes.max())} nodes) is more than the {MAX_PAIRS:.3g} it is made for; "
+            f"use smaller batches, or R-PEARL, whose cost is linear in the nodes"
+        )
+
+
 class _Pairs:
     """The pairs within reach, then one pair :math:`(v, \\emptyset)` for each node.
 
@@ -164,14 +175,9 @@ class _Pairs:
     """
 
     def __init__(self, graphs: Graphs, rounds: int) -> None:
+        check_number(graphs)
         size = graphs.node_sizes
         total = int(size.sum())
-        if total > MAX_PAIRS:
-            raise ValueError(
-                f"B-PEARL on {total:.3g} pairs of nodes (n^2 for each graph, the largest has "
-                f"{int(graphs.sizes.max())} nodes) is more than the {MAX_PAIRS:.3g} it is made for; "
-                f"use smaller batches, or R-PEARL, whose cost is linear in the nodes"
-            )
         self._first = size.cumsum(0) - size  # [N] where the pairs of each node begin, were all of them listed
         device = size.device
         nodes = torch.arange(graphs.num_nodes, device=device)
@@ -321,7 +327,8 @@ def check_plan(plan: Plan, graphs: Graphs, num_taps: int, num_layers: int, gso: 
         raise ValueError(f"the graphs' plan is for another operator than gso={gso!r}: apply BPEARLPlan again")
     fits = plan.pool_size.numel() == graphs.num_nodes
     if fits and plan.edges is not None:
-        fits = torch.equal(plan.edges, fingerprint(graphs)[graphs.sizes > 0])
+        no_nodes = mix(torch.ones_like(plan.edges))  # graphs that batch does not name if they come last
+        fits = torch.equal(plan.edges[plan.edges != no_nodes], fingerprint(graphs)[graphs.sizes > 0])
     if not fits:
         raise ValueError(
             "the graphs' plan is for other edges: apply BPEARLPlan after everything that changes edges"

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgps_pearl.pearl.blocks import Blocks, own, product, relu_gradient, to_neighbours
 from graphgps_pearl.pearl.norm import LayerNorm
+from graphgps_pearl.pearl.once import first_derivatives
 from graphgps_pearl.pearl.room import empty
 from graphgps_pearl.pearl.rows import Rows
 
@@ -76,7 +76,7 @@ class _RowChain(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         x, eps, h0, *saved = ctx.saved_tensors
         steps = _steps(saved[: ctx.parameters])

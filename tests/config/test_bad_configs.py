@@ -192,6 +192,19 @@ WORDS = {
         "gt.layer_type GCN+Transformer",
         "posenc_BPEARL.pair_edges = True: GCN reads no edge features",
     ),
+    "pairs on edges that GraphGym's layer does not read": (
+        "dataset.node_encoder_name TypeDictNode+BPEARL posenc_BPEARL.pair_edges True "
+        "model.type custom_gnn gnn.layer_type sageconv",
+        "posenc_BPEARL.pair_edges = True: sageconv reads no edge features",
+    ),
+    "an encoding for every layer of GraphGym's network": (
+        "dataset.node_encoder_name TypeDictNode+RPEARL posenc_RPEARL.inject every_layer model.type gnn",
+        "posenc_RPEARL.inject = every_layer: GraphGym's model.type gnn has no place for it",
+    ),
+    "pairs for GraphGym's network": (
+        "dataset.node_encoder_name TypeDictNode+BPEARL posenc_BPEARL.pair_bias shared model.type gnn",
+        "posenc_BPEARL.pair_bias = shared: GraphGym's model.type gnn has no place for it",
+    ),
     "chunks under batch norm": (
         "dataset.node_encoder_name TypeDictNode+RPEARL posenc_RPEARL.chunk_size 10",
         "posenc_RPEARL.chunk_size = 10: posenc_RPEARL.norm = batch would differ",

@@ -14,12 +14,9 @@ from graphgps_pearl.layers import Layout, squared_distance
 def test_dense_form_is_pygs(sizes: tuple[int, ...]) -> None:
     graphs = packed_graphs(sizes)
     layout = graphs.layout()
-    dense, mask = to_dense_batch(graphs.x, graphs.index)
+    dense, _ = to_dense_batch(graphs.x, graphs.index)
     assert torch.equal(layout.to_dense(graphs.x), dense)
     assert torch.equal(layout.to_packed(dense), graphs.x)
-    assert (layout.key_mask is None) == bool(mask.all())
-    if layout.key_mask is not None:
-        assert torch.equal(layout.key_mask[:, 0, 0], mask)
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 4)])

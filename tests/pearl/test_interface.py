@@ -18,7 +18,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 import graphgps_pearl.pearl
-from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, POOLS, RPEARL, GINLayer, Phi, TapLayer, draw_samples
+from graphgps_pearl.pearl import (
+    ACTIVATIONS,
+    BPEARL,
+    POOLS,
+    RPEARL,
+    GINLayer,
+    Phi,
+    TapLayer,
+    draw_samples,
+    plan,
+)
 from graphgps_pearl.pearl.sampling import make_key
 
 EDGES = random_graph(7)
@@ -311,3 +321,44 @@ def test_pairs_print_their_shapes() -> None:
 def test_one_import_is_enough_in_a_notebook() -> None:
     code = "import sys, graphgps_pearl; assert 'torch' not in sys.modules; graphgps_pearl.pearl.BPEARL(4)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("norm", ["batch", "layer", "none"])
+@KINDS
+def test_taps_out_of_range_are_refused(kind: type, norm: str) -> None:
+    """Squares would overflow, a norm make zeros of all rows, and its running variance stay infinite."""
+    hub = torch.stack([torch.zeros(300, dtype=torch.long), torch.arange(1, 301)])
+    pe = kind(**SMALL, gso="laplacian", num_taps=10, norm=norm)
+    before = copy.deepcopy(pe.state_dict())
+    with pytest.raises(ValueError, match=r"the taps reach .*e\+2.*num_taps.*gso random_walk"):
+        pe(torch.cat([hub, hub.flip(0)], dim=1))
+    assert all(torch.equal(a, b) for a, b in zip(before.values(), pe.state_dict().values(), strict=True))
+    assert kind(**SMALL, gso="random_walk", num_taps=10, norm=norm)(hub).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("norm", "act"), [("batch", "relu"), ("layer", "relu"), ("graph", "tanh"), ("batch", "tanh")]
+)
+def test_second_derivatives_are_refused_where_they_would_be_wrong(norm: str, act: str) -> None:
+    pe = BPEARL(**SMALL, norm=norm, act=act).double()
+    weight = pe.phi.layers[0].weight
+    with pytest.raises(RuntimeError, match="no second derivatives"):
+        torch.autograd.grad(pe(EDGES).square().sum(), weight, create_graph=True)
+
+
+@pytest.mark.parametrize(("norm", "act"), [("none", "relu"), ("layer", "tanh")])
+def test_second_derivatives_are_right_elsewhere(norm: str, act: str) -> None:
+    pe = BPEARL(**SMALL, norm=norm, act=act).double()
+    names, parameters = zip(*pe.named_parameters(), strict=True)
+
+    def encode(*values: Tensor) -> Tensor:
+        return torch.func.functional_call(pe, dict(zip(names, values, strict=True)), (EDGES,)).sin().sum()
+
+    assert torch.autograd.gradgradcheck(encode, parameters)
+
+
+def test_more_pairs_than_can_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "MAX_PAIRS", 40)
+    for quotient in (None, False, True):
+        with pytest.raises(ValueError, match="B-PEARL on 49 pairs of nodes"):
+            BPEARL(**SMALL, quotient=quotient)(EDGES)

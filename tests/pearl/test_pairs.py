@@ -12,7 +12,17 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE
 
-from graphgps_pearl.pearl import BPEARL, GSOS, RPEARL, BPEARLPlan, PairEncoding, Phi, TapLayer, stored_plan
+from graphgps_pearl.pearl import (
+    BPEARL,
+    GSOS,
+    RPEARL,
+    BPEARLPlan,
+    PairEncoding,
+    Phi,
+    TapLayer,
+    encode_pairs,
+    stored_plan,
+)
 
 POOLS = ["self", "sum+self", "mean+self", "max+self+std"]
 
@@ -207,3 +217,10 @@ def test_reset_draws_everything_afresh() -> None:
     module.reset_parameters()
     assert torch.equal(module.tap_norm.running_mean, torch.zeros(2).double())
     assert isinstance(module(*molecules())[1], PairEncoding)
+
+
+def test_pairs_of_a_phi_as_a_function() -> None:
+    pe = BPEARL(3, hidden_dim=4, num_layers=2, num_taps=3, gso="random_walk", return_pairs=True).double()
+    edges = molecule_like(9)
+    found = encode_pairs(pe.phi, edges, num_nodes=9, gso="random_walk")
+    torch.testing.assert_close(found.to_dense(), pe(edges, num_nodes=9)[1].to_dense())

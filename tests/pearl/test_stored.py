@@ -23,8 +23,10 @@ def graphs() -> list[Data]:
         (molecule_like(19), 19),
         (directed, 5),  # a loop, a duplicate, a node by itself
         (torch.empty(2, 0, dtype=torch.long), 1),
+        (torch.empty(2, 0, dtype=torch.long), 0),
         (random_graph(8), 8),
         (molecule_like(19), 19),
+        (torch.empty(2, 0, dtype=torch.long), 0),
     ]
     return [Data(edge_index=edges, num_nodes=n, y=torch.tensor([i])) for i, (edges, n) in enumerate(shapes)]
 
@@ -68,7 +70,7 @@ def test_every_depth(num_taps: int, num_layers: int) -> None:
 def test_through_a_loader(num_workers: int) -> None:
     pe = module()
     batches = list(DataLoader(planned(), batch_size=2, num_workers=num_workers))
-    assert len(batches) == 3
+    assert len(batches) == 4
     for batch in batches:
         assert_same_with_plan(pe, batch)
 
