@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from graphgps_pearl import __version__, config
 from graphgps_pearl.command import run_command
+from graphgps_pearl.errors import UserError
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -58,9 +59,19 @@ def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         cfg = config.load(args.cfg, args.overrides)
         _train_all(cfg, Path(args.cfg), args.repeat, args.overwrite)
         if args.mark_done:
-            Path(args.cfg).rename(f"{args.cfg}_done")
+            _mark_done(Path(args.cfg))
 
     return run_command(work)
+
+
+def _mark_done(file: Path) -> None:
+    from graphgps_pearl.training.processes import rank
+
+    if rank() == 0:
+        try:
+            file.rename(f"{file}_done")
+        except OSError as error:
+            raise UserError(f"--mark_done: {file} cannot be renamed ({error.strerror})") from error
 
 
 def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> None:

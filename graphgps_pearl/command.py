@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import sys
 from collections.abc import Callable
 
@@ -19,6 +21,14 @@ def run_command(work: Callable[[], object]) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return getattr(error, "code", 2)
+    except BrokenPipeError:  # nobody reads on, as in | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(f"error: cannot write ({error.strerror}); free some space and try again", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return 130

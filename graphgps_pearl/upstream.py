@@ -81,7 +81,10 @@ def requested_encoders(arguments: Sequence[str]) -> list[str]:
     found = [words["dataset.node_encoder_name"]] if "dataset.node_encoder_name" in words else []
     file = Path(words.get("--cfg", ""))
     if file.is_file():
-        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+        try:
+            tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, ValueError) as error:
+            sys.exit(f"error: {file}: is not a YAML file in UTF-8 ({error})")
         if isinstance(tree, dict) and isinstance(tree.get("dataset"), dict):
             found.append(str(tree["dataset"].get("node_encoder_name", "")))
     return found

@@ -23,8 +23,8 @@ RULES: list[Rule] = []
 Names = tuple[str, ...]
 REGRESSION_LOSSES: Names = ("l1", "mse", "smoothl1")
 CLASSIFICATION_LOSSES: Names = ("cross_entropy", "weighted_cross_entropy")
-ERRORS: Names = ("mae", "rmse", "mse", "loss")
-REGRESSION_METRICS: Names = ("mae", "rmse", "mse", "r2", "spearmanr")
+ERRORS: Names = ("mae", "rmse", "loss")
+REGRESSION_METRICS: Names = ("mae", "rmse", "r2", "spearmanr")
 CLASSIFICATION_METRICS: Names = ("accuracy", "auc", "ap", "f1")
 NEEDS_EDGES: Names = ("GINE", "CustomGatedGCN")
 READS_NO_EDGES: Names = (
@@ -357,6 +357,8 @@ def _csv_is_named(cfg: CfgNode) -> str | None:
         return "dataset.path = '': expected the CSV file, as dataset.format = csv"
     if data.smiles_column in data.target_columns:
         return f"dataset.target_columns = {data.target_columns}: has the column of SMILES among them"
+    if len(set(data.target_columns)) < len(data.target_columns):
+        return f"dataset.target_columns = {data.target_columns}: names a column twice"
     if data.split_column and data.split_column in (data.smiles_column, *data.target_columns):
         return f"dataset.split_column = {data.split_column}: is the column of SMILES or of a target"
     return None

@@ -31,7 +31,8 @@ class DatasetSpec:
     ``task_type`` is ``regression`` (y float [1, dim_out]), ``classification_binary`` (y float [1, 1], one
     logit), ``classification_multilabel`` (y float [1, dim_out]) or ``classification`` (y long [1], dim_out
     classes). Missing labels are NaN. Shapes of a graph: x [N, dim_in], edge_index [2, E], edge_attr [E,
-    edge_dim] ([E] where edge_dim is 1 and edges have types; absent where edge_dim is 0).
+    edge_dim] ([E] where edge_dim is 1 and edges have types; absent where edge_dim is 0). ``class_names`` are
+    set where the numbers of the classes are ours and not the data's.
     """
 
     name: str
@@ -42,6 +43,7 @@ class DatasetSpec:
     target_names: tuple[str, ...] = ()
     splits: tuple[str, ...] = TRAIN_VAL_TEST
     select_split: str = "val"
+    class_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class Source(ABC):
     version = 1
     #: Rows that give no graph are left out without asking (only for files whose bad rows we know).
     bad_rows_are_known = False
+    #: Whether there are files that ``dataset.path`` and ``dataset.source`` can name.
+    reads_files = True
     #: Whether the fingerprint says enough to reuse prepared graphs.
     cacheable = True
     #: Values of ``dataset.split_mode`` that the source resolves itself, in :attr:`Items.splits`.
@@ -113,6 +117,10 @@ class Source(ABC):
     @abstractmethod
     def fingerprint(self) -> dict[str, Any]:
         """Everything the graphs depend on (checksums, settings, library versions), as plain values."""
+
+    def class_names(self) -> tuple[str, ...]:
+        """What the data calls its classes, by the number they have here; empty if just so."""
+        return ()
 
     @abstractmethod
     def items(self) -> Items:
@@ -150,13 +158,15 @@ class Source(ABC):
 class DataBundle:
     """A loaded dataset: its splits as indexable sequences of graphs, and what preparation had to say.
 
-    ``prepare_seconds`` is 0 when everything came from the cache. ``target_mean``/``target_std`` [dim_out]
-    are set where the targets were standardised: original = y * std + mean.
+    ``prepare_seconds`` is 0 when everything came from the cache. ``identity`` changes with the data. The
+    ``target_mean`` and ``target_std`` [dim_out] are set where the targets were standardised: original = y *
+    std + mean.
     """
 
     spec: DatasetSpec
     splits: dict[str, Sequence[Data]]
     prepare_seconds: float = 0.0
+    identity: str = ""
     target_mean: Tensor | None = None
     target_std: Tensor | None = None
     skipped: list[SkippedRow] = field(default_factory=list)

@@ -30,13 +30,13 @@ class CsvTable:
     file: Path
     rows: list[list[str]]
     lines: list[int]  # where each row ends in the file
-    short: dict[int, str]  # rows that lack cells, and what to say of them
+    short: dict[int, str]  # rows that lack cells or have too many, and what to say of them
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def cells(self, i: int) -> list[str]:
-        """The chosen cells of row i, in the order asked for; BadRowError where the row is too short."""
+        """The chosen cells of row i, in the order asked for; BadRowError where their number is wrong."""
         if i in self.short:
             raise BadRowError(self.short[i])
         return self.rows[i]
@@ -61,13 +61,14 @@ def read_columns(file: Path, columns: Mapping[str, str]) -> CsvTable:
         for row in reader:
             if not row:
                 continue
-            if len(row) <= max(places):
+            if len(row) <= max(places) or any(cell.strip() for cell in row[len(header) :]):
                 table.short[len(table)] = f"has {len(row)} cells, the header has {len(header)}"
                 row = []
             table.rows.append([row[place] for place in places] if row else [])
             table.lines.append(reader.line_num)
     if len(table) == len(table.short):
-        raise DataError(f"{file}: has no usable rows")
+        first = f" ({table.where(0)} {table.short[0]})" if len(table) else ""
+        raise DataError(f"{file}: has no usable rows{first}")
     return table
 
 
@@ -124,6 +125,8 @@ def _header(file: Path, reader: _Reader) -> list[str]:
 
 
 def _place(file: Path, header: Sequence[str], column: str, key: str) -> int:
+    if header.count(column) > 1:
+        raise DataError(f"{key}: {file} has {header.count(column)} columns {column!r}; rename the others")
     if column in header:
         return header.index(column)
     near = difflib.get_close_matches(column, header, n=1)

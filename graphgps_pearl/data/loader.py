@@ -102,6 +102,10 @@ def make_loader(
         sizes = graphs.num_nodes().tolist()
     else:
         sizes = [int(graph.num_nodes or 0) for graph in graphs]
+    if len(sizes) < world_size:
+        raise ConfigError(
+            f"dataset.split: a split of {len(sizes)} graphs cannot be shared among {world_size} processes"
+        )
     order = BatchOrder(
         sizes,
         cfg.train.batch_size,

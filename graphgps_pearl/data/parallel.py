@@ -49,7 +49,10 @@ class Prepared:
         if num_workers == 0:
             yield from (parts.table(number) for number in range(len(parts)))
             return
-        for content, graph_class, error in DataLoader(parts, batch_size=None, num_workers=num_workers):
+        own = torch.Generator()  # a loader draws a number; the global generator is for the weights
+        for content, graph_class, error in DataLoader(
+            parts, batch_size=None, num_workers=num_workers, generator=own
+        ):
             if error is not None:
                 raise DataError(error)
             yield GraphTable.from_state(torch.load(io.BytesIO(content), weights_only=True), graph_class)

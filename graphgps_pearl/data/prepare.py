@@ -56,6 +56,12 @@ def spec(cfg: CfgNode) -> DatasetSpec | None:
 
 def _spec(source: Source) -> DatasetSpec:
     chosen = source.cfg.dataset
+    if not source.reads_files and (chosen.path or chosen.source in ("path", "download")):
+        wrong = f"dataset.path: {chosen.path}" if chosen.path else f"dataset.source: {chosen.source}"
+        raise ConfigError(
+            f"{wrong} would be ignored, {chosen.name} reads no files; leave it out, or use "
+            "dataset.format csv for molecules of your own"
+        )
     known = source.spec()
     for key, fitting in (("task", "graph"), ("task_type", known.task_type)):
         if chosen[key] != fitting:
@@ -101,6 +107,7 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
         )
         state, made = prepared, made or made_now
     bundle = _bundle(source, known, state, _graph_class(transforms))
+    bundle.identity = raw_file.stem
     bundle.cache_file = file if source.cacheable else None
     bundle.prepare_seconds = time.perf_counter() - began if made else 0.0
     return bundle
@@ -243,7 +250,7 @@ def _bundle(source: Source, known: DatasetSpec, state: dict[str, Any], graph_cla
         if len(part) == 0:
             raise DataError(f"{known.name}: split {split!r} is empty; change dataset.split or the data")
     return DataBundle(
-        spec=_complete(known, table),
+        spec=_complete(known, table, source),
         splits={split: table.select(index[split]) for split in known.splits},
         target_mean=state["target_mean"],
         target_std=state["target_std"],
@@ -256,6 +263,12 @@ def _split_index(
 ) -> dict[str, Tensor]:
     chosen = source.cfg.dataset
     mode = chosen.split_mode
+    folds = mode.startswith("cv-") or (mode == "standard" and source.standard_split_mode is not None)
+    if chosen.split_index and not folds:
+        raise ConfigError(
+            f"dataset.split_index: {chosen.split_index}, but dataset.split_mode {mode} has one split; use "
+            "cv-kfold-K or cv-stratifiedkfold-K, or runs of several seeds"
+        )
     if mode in source.own_split_modes:
         if state["splits"] is not None:
             return dict(state["splits"])
@@ -278,7 +291,7 @@ def _classes(table: GraphTable) -> list[int] | None:
     return [int(label) for label in targets.flatten().tolist()]
 
 
-def _complete(known: DatasetSpec, table: GraphTable) -> DatasetSpec:
+def _complete(known: DatasetSpec, table: GraphTable, source: Source) -> DatasetSpec:
     """Fill in from the graphs what the source could not say beforehand."""
     first = table[0]
     edge_attr = first.edge_attr
@@ -292,4 +305,5 @@ def _complete(known: DatasetSpec, table: GraphTable) -> DatasetSpec:
         dim_in=known.dim_in if known.dim_in is not None else int(first.num_features),
         edge_dim=known.edge_dim if known.edge_dim is not None else edge_dim,
         dim_out=dim_out,
+        class_names=source.class_names() if known.task_type == "classification" else (),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from graphgps_pearl.encoders.base import PosEncEncoder
 from graphgps_pearl.encoders.compose import ComposedNodeEncoder
-from graphgps_pearl.encoders.feature import FeatureEncoder, injected_dim, required_transforms
+from graphgps_pearl.encoders.feature import FeatureEncoder, check_features, injected_dim, required_transforms
 from graphgps_pearl.encoders.table import DATA_ENCODERS, EDGE_ENCODERS, NODE_ENCODERS, POSITIONAL_ENCODERS
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ComposedNodeEncoder",
     "FeatureEncoder",
     "PosEncEncoder",
+    "check_features",
     "injected_dim",
     "required_transforms",
 ]

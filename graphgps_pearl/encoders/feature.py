@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.transforms import BaseTransform
@@ -14,6 +14,7 @@ from torch_geometric.transforms import BaseTransform
 from graphgps_pearl import config
 from graphgps_pearl.encoders.base import edge_width
 from graphgps_pearl.encoders.compose import ComposedNodeEncoder, Part, find_edge_encoder, required_by, resolve
+from graphgps_pearl.errors import ConfigError
 
 
 def _parts(cfg: Any) -> list[Part]:
@@ -26,6 +27,21 @@ def required_transforms(cfg: Any) -> list[BaseTransform]:
     The text of a transform carries all its settings, so it can key a cache of prepared data.
     """
     return required_by(_parts(cfg))
+
+
+def check_features(cfg: Any, graph: Data) -> None:
+    """Make sure that a graph has what the encoders of OGB's features read; the others say so themselves."""
+    wanted = [
+        ("node_encoder", cfg.dataset.node_encoder_name.split("+")[0], "Atom", graph.x, "LinearNode"),
+        ("edge_encoder", cfg.dataset.edge_encoder_name, "Bond", graph.edge_attr, "LinearEdge or DummyEdge"),
+    ]
+    for key, name, reads_ogb, features, others in wanted:
+        if cfg.dataset[key] and name == reads_ogb and (features is None or features.is_floating_point()):
+            has = "none" if features is None else "real-valued ones"
+            raise ConfigError(
+                f"dataset.{key}_name: {name} reads OGB's integer features and {cfg.dataset.name} has {has}; "
+                f"use {others}, or other dataset.features"
+            )
 
 
 def injected_dim(cfg: Any) -> int:

@@ -68,13 +68,15 @@ def metrics_of(checkpoint: Mapping[str, Any], *, best: bool) -> dict[str, float]
 def _facts(cfg: CfgNode, folder: RunFolder, metrics: dict[str, float]) -> ModelFacts:
     """From ``data.json``, or, where a run has none, from the data itself."""
     if folder.data.is_file():
-        known = json.loads(folder.data.read_text())
+        known = _read_json(folder.data)
     else:
         log.info("%s has no data.json: reading the data for its target statistics", folder.path)
         bundle = data.load(cfg, encoders.required_transforms(cfg))
-        known = data_facts(bundle.spec, bundle.target_mean, bundle.target_std)
+        known = data_facts(bundle)
     versions = folder.path / "versions.json"
-    names = tuple(known["target_names"])
+    if not isinstance(known.get("name"), str) or not isinstance(known.get("target_names", ()), list | tuple):
+        raise DataError(f"{folder.data}: is not what a run writes; delete it, then the data is read instead")
+    names = tuple(known.get("target_names", ()))
     return ModelFacts.from_json(
         {
             **known,
@@ -82,7 +84,17 @@ def _facts(cfg: CfgNode, folder: RunFolder, metrics: dict[str, float]) -> ModelF
             "dataset": known["name"],
             "target_units": units_of(known["name"], names),
             "metrics": metrics,
-            "versions": json.loads(versions.read_text()) if versions.is_file() else {},
+            "versions": _read_json(versions) if versions.is_file() else {},
         },
         str(folder.data),
     )
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text())
+    except ValueError as error:
+        raise DataError(f"{file}: is damaged ({error}); delete it and try again") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{file}: is damaged (it holds no names); delete it and try again")
+    return content

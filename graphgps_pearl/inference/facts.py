@@ -33,6 +33,7 @@ class ModelFacts:
     dim_out: int
     target_names: tuple[str, ...]
     target_units: tuple[str, ...]
+    class_names: tuple[str, ...] = ()
     target_mean: tuple[float, ...] | None = None
     target_std: tuple[float, ...] | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class ModelFacts:
     def from_json(cls, content: Mapping[str, Any], where: str) -> ModelFacts:
         """Inverse of :meth:`to_json`; ``where`` names the file in errors."""
         known = {name: content[name] for name in cls.__dataclass_fields__ if name in content}
-        for name in ("target_names", "target_units", "target_mean", "target_std"):
+        for name in ("target_names", "target_units", "class_names", "target_mean", "target_std"):
             if isinstance(known.get(name), list):
                 known[name] = tuple(known[name])
         try:
@@ -56,6 +57,8 @@ class ModelFacts:
         except TypeError as error:
             raise DataError(f"{where}: is not a model's description ({error})") from None
         sizes = (facts.dim_in, facts.edge_dim, facts.dim_out)
+        if facts.class_names:
+            widths.add(len(facts.class_names))
         if not all(isinstance(size, int) and size >= 0 for size in sizes) or widths - {facts.dim_out}:
             raise DataError(f"{where}: the sizes of inputs, targets and their statistics do not fit together")
         return facts
@@ -70,9 +73,9 @@ class ModelFacts:
                 f"pred_{name} [{unit}]" if unit else f"pred_{name}"
                 for name, unit in zip(names, units, strict=True)
             )
-        if self.task_type in ("classification", "classification_multi"):
+        if self.task_type == "classification":
             target = self.target_names[0] if self.target_names else "class"
-            return tuple(f"prob_{target}={number}" for number in range(self.dim_out))
+            return tuple(f"prob_{target}={name}" for name in self.class_names or range(self.dim_out))
         return tuple(f"prob_{name}" for name in self._target_names())
 
     def _target_names(self) -> tuple[str, ...]:

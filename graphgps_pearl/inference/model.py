@@ -210,7 +210,7 @@ class Model:
             if self.facts.target_mean is None or self.facts.target_std is None:
                 return pred
             return pred * pred.new_tensor(self.facts.target_std) + pred.new_tensor(self.facts.target_mean)
-        if self.facts.task_type in ("classification", "classification_multi"):
+        if self.facts.task_type == "classification":
             return pred.softmax(dim=-1)
         return pred.sigmoid()
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from graphgps_pearl.report.table import markdown_table, number, text_table
-from graphgps_pearl.training.run_folder import RunFolder
+from graphgps_pearl.training.run_folder import REPEAT_KEYS, RunFolder, first_change, settings
+
+log = logging.getLogger(__name__)
 
 
 def metric_names(result: Mapping[str, Any]) -> list[str]:
@@ -24,17 +27,18 @@ def describe_run(result: Mapping[str, Any]) -> str:
     rows = [[s, *(number(result["best"].get(f"{s}_{n}")) for n in names)] for s in result["splits"]]
     parts = ", ".join(f"{part} {count:,}" for part, count in result["parameters"].items())
     total = sum(result["parameters"].values())
+    epoch = f"epoch {int(result['best']['epoch']) + 1}" if result["best"] else "none, it was never a number"
     return (
         f"{result['config']}, seed {result['seed']}: {total:,} parameters ({parts})\n"
         f"best of {result['epochs']} epochs by {result['metric'].replace('_', ' ')}: "
-        f"epoch {int(result['best']['epoch']) + 1}, {result['seconds_per_epoch']:.1f} s per epoch\n\n"
+        f"{epoch}, {result['seconds_per_epoch']:.1f} s per epoch\n\n"
         f"{text_table(['split', *names], rows)}"
     )
 
 
 def aggregate(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Mean and standard deviation (n - 1) over the runs of one config, at each run's best epoch."""
-    columns = [c for c in results[0]["best"] if c != "epoch"]
+    columns = list(dict.fromkeys(c for r in results for c in r["best"] if c != "epoch"))
     values = {c: [r["best"][c] for r in results if c in r["best"]] for c in columns}
     return {
         "config": results[0]["config"],
@@ -67,9 +71,10 @@ def aggregate_rows(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str
 def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     """Aggregate every finished run below ``config_folder`` into its ``agg/``; None if there is none."""
     folders = sorted((p for p in config_folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
-    results = [r for r in (RunFolder(path).read_result() for path in folders) if r is not None]
-    if not results:
+    finished = [folder for folder in map(RunFolder, folders) if folder.read_result() is not None]
+    if not finished:
         return None
+    results = [result for folder in _of_one_config(finished) if (result := folder.read_result()) is not None]
     summary = aggregate(results)
     header, rows = aggregate_rows(summary)
     metric = summary["metric"].replace("_", " ")
@@ -79,3 +84,16 @@ def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     target.write_text(target.path / "results.json", json.dumps(summary, indent=2) + "\n")
     target.write_text(target.path / "results.md", title + markdown_table(header, rows))
     return summary
+
+
+def _of_one_config(folders: Sequence[RunFolder]) -> list[RunFolder]:
+    """The runs whose settings are those of the newest but for the seed; others are named and left out."""
+    newest = settings(max(folders, key=lambda folder: folder.result.stat().st_mtime_ns).config.read_text())
+    alike = []
+    for folder in folders:
+        changed = first_change(settings(folder.config.read_text()), newest, REPEAT_KEYS)
+        if changed is None:
+            alike.append(folder)
+        else:
+            log.warning("%s is left out of the mean: it has %s", folder.path, changed)
+    return alike

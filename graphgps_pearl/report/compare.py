@@ -98,10 +98,14 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
 
     def work() -> None:
         jobs = _jobs(args)
+        failed = 0
         for i, (job, ending) in enumerate(_endings(jobs, args.jobs), start=1):
+            failed += ending.state == "failed"
             print(f"[{i}/{len(jobs)}] {job.name}: {ending}", flush=True)
         names = list(dict.fromkeys(job.folder.parent.name for job in jobs))
         show(jobs[0].folder.parent.parent, names, args.baseline, args.split)
+        if failed:
+            raise UserError(f"{failed} of {len(jobs)} runs failed (see above); the same command retries them")
 
     return run_command(work)
 

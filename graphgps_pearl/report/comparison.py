@@ -10,6 +10,7 @@ from typing import Any
 
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.report.runs import Run
+from graphgps_pearl.training.run_folder import REPEAT_KEYS, first_change
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def compare(
     notes = [
         f"{r.name}, seed {r.seed}: {r.state}" for some in runs.values() for r in some if r.result is None
     ]
+    notes += [note for some in finished.values() for note in _unlike(some)]
     if not results:
         raise UserError("no run is finished yet; " + "; ".join(notes))
     if len({(r["metric"], tuple(r["splits"])) for r in results}) > 1:
@@ -131,6 +133,16 @@ def compare(
         if some
     ]
     return Comparison(metric, results[0]["larger_is_better"], splits, chosen, lines, notes, baseline)
+
+
+def _unlike(runs: Sequence[Run]) -> list[str]:
+    """Which runs of a config differ from its first in more than the seed."""
+    changes = [(run, first_change(run.settings, runs[0].settings, REPEAT_KEYS)) for run in runs[1:]]
+    return [
+        f"{run.name}, seed {run.seed}: has {changed} of seed {runs[0].seed}; both are in the mean"
+        for run, changed in changes
+        if changed
+    ]
 
 
 def selection_split(result: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from graphgps_pearl.report.comparison import Comparison, spread
 from graphgps_pearl.report.runs import Run
 from graphgps_pearl.report.samples import Point, by_samples
 from graphgps_pearl.report.samples import read as read_samples
-from graphgps_pearl.training.run_folder import HARMLESS_KEYS
+from graphgps_pearl.training.run_folder import HARMLESS_KEYS, REPEAT_KEYS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,6 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
 #: What names runs, or the encoder itself, is no axis to plot along.
-_NAMES = frozenset({"seed", "name_tag", "dataset.split_index", "run_multiple_splits"})
 _ENCODER = "dataset.node_encoder_name"
 
 
@@ -79,7 +78,7 @@ def cost_plot(comparison: Comparison, *, by_time: bool) -> Figure:
 def differing_keys(runs: Mapping[str, Sequence[Run]]) -> dict[str, list[list[str]]]:
     """Keys in which configs differ and in nothing else, each with the groups of configs that do."""
     settings = {
-        name: {k: repr(v) for k, v in some[0].settings.items() if k not in _NAMES | HARMLESS_KEYS}
+        name: {k: repr(v) for k, v in some[0].settings.items() if k not in REPEAT_KEYS | HARMLESS_KEYS}
         for name, some in runs.items()
     }
     keys = {k for one in settings.values() for k in one}

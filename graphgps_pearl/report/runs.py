@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ import yaml
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.report.jobs import FAILURE
 from graphgps_pearl.training.run_folder import RunFolder, settings
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,30 @@ def find_runs(out_dir: Path, names: Sequence[str] = ()) -> dict[str, list[Run]]:
     folders = [out_dir / name for name in names] or sorted(p for p in out_dir.iterdir() if p.is_dir())
     found: dict[str, list[Run]] = {}
     for folder in folders:
+        if names and not folder.is_dir():
+            raise UserError(f"{out_dir}: holds no runs of {folder.name!r}; it has {_listing(out_dir)}")
         seeds = [p for p in folder.glob("*") if p.name.isdigit() and (p / "config.yaml").is_file()]
         if seeds:
-            found[folder.name] = [read_run(path) for path in sorted(seeds, key=lambda p: int(p.name))]
+            found[folder.name] = _readable(sorted(seeds, key=lambda p: int(p.name)))
+    found = {name: runs for name, runs in found.items() if runs}
     if not found:
         raise UserError(f"{out_dir}: holds no runs (<config>/<seed>/config.yaml)")
     return found
+
+
+def _readable(folders: Sequence[Path]) -> list[Run]:
+    """The runs, without those whose files are damaged, which are named."""
+    runs = []
+    for path in folders:
+        try:
+            run = read_run(path)
+            run.settings  # noqa: B018 - reads the file
+        except (ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
+            log.warning("%s is left out: config.yaml or metrics.csv is damaged (%s)", path, error)
+        else:
+            runs.append(run)
+    return runs
+
+
+def _listing(out_dir: Path) -> str:
+    return ", ".join(sorted(p.name for p in out_dir.iterdir() if p.is_dir())) or "none"

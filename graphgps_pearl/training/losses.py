@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.training.metrics import EXCLUSIVE_CLASSES
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -58,7 +57,7 @@ def make_loss(name: str, task_type: str) -> Loss:
     if task_type == "regression" and name in _REGRESSION:
         return _REGRESSION[name]
     if task_type != "regression" and name == "cross_entropy":
-        return cross_entropy if task_type in EXCLUSIVE_CLASSES else binary_cross_entropy
+        return cross_entropy if task_type == "classification" else binary_cross_entropy
     return _registered_loss(name, task_type)
 
 

@@ -7,6 +7,7 @@ are kept (they are small) and the metric is computed once. Missing labels (NaN) 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torchmetrics.functional as tm
@@ -20,15 +21,12 @@ from graphgps_pearl.errors import ConfigError
 METRICS = {
     "regression": ("mae", "rmse", "r2", "spearmanr"),
     "classification": ("accuracy", "f1"),
-    "classification_multi": ("accuracy", "f1"),  # GraphGym's other name for exclusive classes
     "classification_binary": ("auc", "ap", "accuracy", "f1"),
     "classification_multilabel": ("ap", "auc", "accuracy", "f1"),
 }
 
-EXCLUSIVE_CLASSES = ("classification", "classification_multi")
-
 #: For these a smaller value is the better one.
-SMALLER_IS_BETTER = frozenset({"loss", "mae", "rmse", "mse"})
+SMALLER_IS_BETTER = frozenset({"loss", "mae", "rmse"})
 
 
 class EpochMetrics(Metric):
@@ -95,7 +93,7 @@ def compute_metrics(pred: Tensor, true: Tensor, task_type: str) -> dict[str, flo
     """All metrics of a task; NaN where a metric is undefined on these labels."""
     if task_type == "regression":
         return _regression(pred, true.view_as(pred))
-    if task_type in EXCLUSIVE_CLASSES:
+    if task_type == "classification":
         return _multiclass(pred, true.view(-1))
     return _binary(pred, true.view_as(pred))
 
@@ -161,3 +159,15 @@ def _binary(pred: Tensor, true: Tensor) -> dict[str, float]:
         "accuracy": float(hit.float().mean()) if valid.any() else float("nan"),
         "f1": mean(tm.classification.binary_f1_score),
     }
+
+
+def require_defined(metric: str, split: str, graphs: Any) -> None:
+    """Make sure that the labels of the split that chooses the epoch do not leave the metric undefined."""
+    if metric not in ("auc", "ap", "r2", "spearmanr"):
+        return
+    labels = torch.stack([graph.y.flatten().float() for graph in graphs])
+    if not any(column[~column.isnan()].unique().numel() > 1 for column in labels.t()):
+        raise ConfigError(
+            f"metric_best: {metric} is not defined on split {split!r}, whose labels are all the same; use "
+            f"another metric_best, dataset.split or dataset.select_split"
+        )

@@ -12,6 +12,7 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from torch import nn
 from torch_geometric.utils import degree
 from yacs.config import CfgNode
@@ -29,7 +30,7 @@ from graphgps_pearl.training.memory import (
     keep_freed_memory,
     report_largest_batch,
 )
-from graphgps_pearl.training.metrics import best_metric
+from graphgps_pearl.training.metrics import best_metric, require_defined
 from graphgps_pearl.training.processes import (
     connect,
     connected,
@@ -61,7 +62,11 @@ def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str
         if finished is not None:
             log.info("%s is finished; --overwrite trains it again", folder.path)
             return finished
-        return _train(cfg, folder)
+        try:
+            return _train(cfg, folder)
+        finally:
+            if rank() == 0:
+                folder.restore_replaced()
 
 
 def _open(cfg: CfgNode, folder: RunFolder, overwrite: bool) -> dict[str, Any] | None:
@@ -77,9 +82,10 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     loss = make_loss(cfg.model.loss_fun, task_type)
     metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, task_type)
     network, parts, bundle = _prepare_once(cfg)
+    require_defined(metric, bundle.spec.select_split, bundle.splits[bundle.spec.select_split])
+    first_decides(lambda: folder.require_same_data(bundle.identity))
     if rank() == 0:
-        facts = data_facts(bundle.spec, bundle.target_mean, bundle.target_std)
-        folder.write_text(folder.data, json.dumps(facts, indent=2) + "\n")
+        folder.write_text(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")
     splits = tuple(bundle.splits)
     task = GraphTask(network, loss, task_type, splits[1:], optim_settings(cfg), seed=cfg.seed)
     recorder = Recorder(
@@ -91,7 +97,11 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     )
     progress = Progress(recorder, ["train_loss", *(f"{split}_{metric}" for split in splits)])
     checkpointer = Checkpointer(folder, cfg.train.ckpt_every_batches, cfg.train.ckpt_every_seconds)
-    fit(cfg, make_trainer(cfg, folder, [recorder, checkpointer, progress]), task, bundle, folder)
+    try:
+        trainer = make_trainer(cfg, folder, [recorder, checkpointer, progress])
+    except MisconfigurationException as error:
+        raise ConfigError(f"accelerator = {cfg.accelerator}: {error}; use auto or cpu") from error
+    fit(cfg, trainer, task, bundle, folder)
     result = {
         "config": folder.path.parent.name,
         "seed": cfg.seed,
@@ -124,6 +134,7 @@ def prepare(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBundle]:
     network = networks.build(cfg, spec.dim_in, spec.dim_out)
     parts = require_budget(network, cfg.train.max_params)
     bundle = bundle or data.load(cfg, transforms)
+    encoders.check_features(cfg, next(iter(bundle.splits.values()))[0])
     if networks.needs_degrees(network) and not cfg.gt.pna_degrees:
         networks.set_degrees(network, degree_histogram(next(iter(bundle.splits.values()))))
     return network, parts, bundle
@@ -138,7 +149,13 @@ def fit(
         for split, graphs in bundle.splits.items()
     )
     if rank() == 0:
-        report_largest_batch(train, task.network)
+        try:
+            report_largest_batch(train, task.network)
+        except (RuntimeError, MemoryError) as error:
+            if is_out_of_memory(error):
+                raise UserError(f"out of memory on the largest graph by itself; {KNOBS}") from error
+            raise
+        folder.forget_replaced()
     checkpoint = first_decides(lambda: find_checkpoint(folder))
     if checkpoint is not None:
         train.load_state_dict({"epoch": checkpoint.epoch, "batches": checkpoint.batches})

@@ -38,6 +38,8 @@ from graphgps_pearl.errors import UserError
 
 log = logging.getLogger(__name__)
 
+#: Keys that tell runs of one config apart.
+REPEAT_KEYS = frozenset({"seed", "name_tag", "dataset.split_index", "run_multiple_splits"})
 #: Keys that may differ between a run and its continuation: they change no number.
 HARMLESS_KEYS = frozenset(
     {
@@ -52,6 +54,7 @@ HARMLESS_KEYS = frozenset(
         "train.ckpt_every_seconds",
     }
 )
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LIBRARIES = ("torch", "torch-geometric", "lightning", "torchmetrics", "rdkit", "ogb", "numpy")
 
 
@@ -74,7 +77,7 @@ def full_disk_in_one_line(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in _FULL:
             raise
         reason = (error.strerror or "the disk is full").lower()
         raise UserError(
@@ -107,19 +110,29 @@ def settings(config_text: str) -> dict[str, Any]:
     return flatten(config.defaults()) | flatten(yaml.safe_load(config_text))
 
 
-def first_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+def first_change(
+    old: Mapping[str, Any], new: Mapping[str, Any], ignored: frozenset[str] = frozenset()
+) -> str | None:
     """Which key of two configs' settings differs and matters, in words; None if none does."""
-    for key in sorted((old.keys() | new.keys()) - HARMLESS_KEYS):
+    for key in sorted((old.keys() | new.keys()) - HARMLESS_KEYS - ignored):
         if old.get(key) != new.get(key):
-            return f"{key} = {old.get(key)!r}, now it is {new.get(key)!r}"
+            return f"{key} = {old.get(key)!r} instead of {new.get(key)!r}"
     return None
 
 
 @contextlib.contextmanager
 def exclusive(path: Path, busy: str) -> Iterator[None]:
     """Hold a lock on a file, or say that another process is ``busy``; the system frees that of a dead one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.open("w")
+    except OSError as error:
+        if error.errno in _FULL:
+            raise
+        raise UserError(
+            f"{path.parent}: cannot be made or written ({error.strerror}); choose another out_dir"
+        ) from error
+    with lock as file:
         try:
             # Not flock: child processes would inherit it and outlive a killed parent.
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -157,22 +170,57 @@ class RunFolder:
         )
 
     def open(self, config_text: str, *, overwrite: bool = False) -> None:
-        """Make the folder, or make sure that what it holds is this very run."""
+        """Make the folder, or make sure that what it holds is this very run.
+
+        A run that is to be replaced is put aside until it is certain that the new one can begin.
+        """
         if overwrite and self.path.exists():
-            shutil.rmtree(self.path)
+            if self._has_begun():
+                self.forget_replaced()
+                self.path.rename(self._replaced)
+            else:
+                shutil.rmtree(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
         for leftover in (*self.path.glob(".*.ckpt"), *self.path.glob(".*.[0-9]*")):
             leftover.unlink(missing_ok=True)  # of a process that was killed while it wrote
-        if self.config.exists() and any(p.exists() for p in (self.last, self.previous, self.result)):
+        if self._has_begun():
             self._require_same(config_text)
         else:
             self.write_text(self.config, config_text)
         self.write_text(self.path / "versions.json", json.dumps(versions(), indent=2) + "\n")
 
+    def _has_begun(self) -> bool:
+        return any(p.exists() for p in (self.last, self.previous, self.best, self.result))
+
+    @property
+    def _replaced(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.replaced")
+
+    def forget_replaced(self) -> None:
+        """The new run can begin: delete the one it replaces."""
+        shutil.rmtree(self._replaced, ignore_errors=True)
+
+    def restore_replaced(self) -> None:
+        """The new run came to nothing: put the one it was to replace back."""
+        if self._replaced.exists() and not self._has_begun():
+            shutil.rmtree(self.path, ignore_errors=True)
+            self._replaced.rename(self.path)
+
+    def require_same_data(self, identity: str) -> None:
+        """Make sure that a run which is to be continued began with this data."""
+        if not (self.last.exists() or self.previous.exists()) or not self.data.exists():
+            return
+        with contextlib.suppress(ValueError, AttributeError):
+            if json.loads(self.data.read_text()).get("identity", identity) != identity:
+                raise UserError(
+                    f"{self.path} was begun with other data (a changed file, or another version of "
+                    "what reads it): give --overwrite to train it again, or name_tag NAME to keep both"
+                )
+
     def _require_same(self, config_text: str) -> None:
         try:
             old = settings(self.config.read_text())
-        except (yaml.YAMLError, ValueError, AttributeError) as error:
+        except (yaml.YAMLError, ValueError, AttributeError, TypeError, OSError) as error:
             raise UserError(
                 f"{self.config} cannot be read ({type(error).__name__}), so what run this is is not known: "
                 "give --overwrite to replace it, or name_tag NAME to keep both"
@@ -223,13 +271,15 @@ class RunFolder:
             return [row for row in reader if None not in row.values() and row.get("epoch", "").isdigit()]
 
 
-def data_facts(spec: Any, target_mean: Any, target_std: Any) -> dict[str, Any]:
-    """What predictions need of the data: its ``DatasetSpec``, and the statistics [dim_out] of targets that
-    were standardised (else None), as plain values."""
-    statistics = {"target_mean": target_mean, "target_std": target_std}
-    return dataclasses.asdict(spec) | {
-        name: None if value is None else value.flatten().tolist() for name, value in statistics.items()
-    }
+def data_facts(bundle: Any) -> dict[str, Any]:
+    """What predictions need of a ``DataBundle``: its ``DatasetSpec``, and the statistics [dim_out] of targets
+    that were standardised (else None), as plain values; and what a continued run compares."""
+    statistics = {"target_mean": bundle.target_mean, "target_std": bundle.target_std}
+    return (
+        dataclasses.asdict(bundle.spec)
+        | {"identity": bundle.identity}
+        | {name: None if value is None else value.flatten().tolist() for name, value in statistics.items()}
+    )
 
 
 def versions() -> dict[str, str]:

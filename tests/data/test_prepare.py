@@ -256,6 +256,9 @@ def test_split_modes_of_any_dataset(make_cfg) -> None:
         tests += bundle.splits["test"].targets().flatten().tolist()
     assert len(set(tests)) == 30
     cfg.dataset.split_mode, cfg.seed = "random", 1
+    with pytest.raises(ConfigError, match=r"dataset.split_index: 4, but dataset.split_mode random has one"):
+        data.load(cfg)
+    cfg.dataset.split_index = 0
     one = data.load(cfg).splits["test"].targets()
     cfg.seed = 2
     assert not torch.equal(one, data.load(cfg).splits["test"].targets())

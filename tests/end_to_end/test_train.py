@@ -161,7 +161,7 @@ def test_a_finished_run_is_reported_and_not_repeated(train, capsys):
 
     code, _ = train("optim.max_epoch", "3")
     assert code == 2
-    assert "optim.max_epoch = 2, now it is 3" in capsys.readouterr().err
+    assert "optim.max_epoch = 2 instead of 3" in capsys.readouterr().err
     assert (run / "last.ckpt").stat().st_mtime_ns == before
     code, _ = train("optim.max_epoch", "3", options=("--overwrite",))
     assert code == 0

@@ -173,3 +173,25 @@ def test_encoders_go_into_the_network_of_the_base():
     paper = base.with_name("zinc-bpearl-paper.yaml")
     assert with_encoders(paper, ["BPEARL"], []) == [(paper, [])]
     assert with_encoders(paper, ["RWSE"], []) == [(base.with_name("zinc-rwse.yaml"), [])]
+
+
+def test_a_damaged_run_is_named_and_left_out(results, caplog):
+    (results / "zinc-none" / "0" / "config.yaml").write_text("")
+    (results / "zinc-none" / "1" / "metrics.csv").write_bytes(b"\xff\xfe")
+    assert [run.seed for run in find_runs(results)["zinc-none"]] == [2]
+    assert "0 is left out: config.yaml or metrics.csv is damaged" in caplog.text
+    with pytest.raises(UserError, match="holds no runs of 'zinc-nine'; it has zinc-bpearl, zinc-none"):
+        find_runs(results, ["zinc-none", "zinc-nine"])
+
+
+def test_a_comparison_with_failures_does_not_end_well(tmp_path, capsys):
+    base = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
+    words = ["dataset.subset", "40", "optim.max_epoch", "1", "optim.num_warmup_epochs", "0"]
+    words += ["train.max_params", "200000", "out_dir", str(tmp_path)]
+    large = tmp_path / "large.yaml"
+    large.write_text(base.read_text().replace(": 48", ": 480"))
+    assert compare_command([str(base), str(large), *words]) == 2
+    shown = capsys.readouterr()
+    assert "large, seed 0: failed, error: train.max_params" in shown.out
+    assert "best test mae" in shown.out
+    assert "1 of 2 runs failed" in shown.err

@@ -232,7 +232,7 @@ def test_another_search_in_the_same_storage_is_refused(folder, monkeypatch, caps
         "holds a search with --keys optim.base_lr=1e-4:1e-2:log, now they differ" in capsys.readouterr().err
     )
     assert run(monkeypatch, Runs(), "--keys", RATE, "--trials", "1", "gt.layers", "2") == 2
-    assert "holds a search with gt.layers = 1, now it is 2: give --study NAME" in capsys.readouterr().err
+    assert "holds a search with gt.layers = 1 instead of 2: give --study NAME" in capsys.readouterr().err
     words = ["--keys", RATE, "--trials", "1", "gt.layers", "2", "--study", "deeper"]
     assert run(monkeypatch, Runs(), *words, "--storage", "results/search-small/study.db") == 0
 

@@ -12,7 +12,7 @@ def test_a_changed_config_is_refused_by_key_once_there_is_something_to_lose(tmp_
     folder.open(CONFIG.replace("3", "4"))  # nothing was trained yet: the new config simply takes its place
     folder.last.touch()
     folder.open(CONFIG.replace("3", "4").replace("num_workers: 0", "num_workers: 2"))
-    with pytest.raises(UserError, match=r"gt.layers = 4, now it is 5.*--overwrite.*name_tag"):
+    with pytest.raises(UserError, match=r"gt.layers = 4 instead of 5.*--overwrite.*name_tag"):
         folder.open(CONFIG.replace("3", "5"))
     folder.open(CONFIG.replace("3", "5"), overwrite=True)
     assert not folder.last.exists()
@@ -23,7 +23,7 @@ def test_a_key_that_came_later_was_at_its_default(tmp_path):
     folder.open(CONFIG)
     folder.last.touch()
     folder.open(f"{CONFIG}posenc_BPEARL:\n  plan: batch\n")
-    with pytest.raises(UserError, match=r"posenc_BPEARL.plan = 'batch', now it is 'cached'"):
+    with pytest.raises(UserError, match=r"posenc_BPEARL.plan = 'batch' instead of 'cached'"):
         folder.open(f"{CONFIG}posenc_BPEARL:\n  plan: cached\n")
 
 

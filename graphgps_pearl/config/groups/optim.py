@@ -19,10 +19,10 @@ KEYS = {
     "num_warmup_epochs": Key(50, "Epochs of linear warm-up in the *_with_warmup schedules.", min=0),
     "min_lr": Key(0.0, "Learning rate below which reduce_on_plateau does not go.", min=0),
     "reduce_factor": Key(0.1, "reduce_on_plateau: factor of each reduction.", above=0, below=1),
-    "schedule_patience": Key(10, "reduce_on_plateau: epochs without improvement before a reduction.", min=0),
+    "schedule_patience": Key(10, "reduce_on_plateau: evaluations without improvement before it.", min=0),
     "steps": Key([30, 60, 90], "step: epochs at which the learning rate falls.", type=list[int], min=1),
     "lr_decay": Key(0.1, "step: factor at each of the steps.", above=0, max=1),
-    "batch_accumulation": Key(1, "Batches whose gradients are summed before a step.", min=1),
+    "batch_accumulation": Key(1, "Batches whose gradients are averaged before a step.", min=1),
     "clip_grad_norm": Key(False, "Clip the gradient's norm."),
     "clip_grad_norm_value": Key(1.0, "Largest norm of the gradient when it is clipped.", above=0),
 }

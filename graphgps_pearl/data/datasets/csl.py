@@ -37,6 +37,8 @@ def circular_skip_link(skip: int, order: np.ndarray[Any, Any] | None = None) -> 
 class CSL(Source):
     """x [41, 1] of ones, no edge features, y the class [1]."""
 
+    reads_files = False
+
     standard_split_mode = "cv-stratifiedkfold-5"
 
     def spec(self) -> DatasetSpec:

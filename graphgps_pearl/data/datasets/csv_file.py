@@ -18,6 +18,7 @@ target column holds class names or numbers. Rows without any label are reported.
 from __future__ import annotations
 
 import math
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ _SPLIT_WORDS |= dict.fromkeys(("val", "valid", "validation"), "val") | {"test": 
 class CsvFile(Source):
     """Molecules of a CSV file; features OGB's or AttentiveFP's."""
 
+    version = 2
     own_split_modes = ("standard", "scaffold", "size")
 
     def spec(self) -> DatasetSpec:
@@ -87,6 +89,12 @@ class CsvFile(Source):
         if not targets:
             raise DataError(f"{self._file}: has no column but {chosen.smiles_column!r}; a target is wanted")
         return targets
+
+    def class_names(self) -> tuple[str, ...]:
+        """The names or numbers in the target column, where they are not 0 to C - 1."""
+        numbered = _class_names(self._table())
+        names = sorted(numbered, key=numbered.__getitem__)
+        return () if names == [str(number) for number in range(len(names))] else tuple(names)
 
     def items(self) -> Items:
         """Molecules in the file's order."""
@@ -163,7 +171,7 @@ class CsvFile(Source):
 
 def _class_names(table: CsvTable) -> dict[str, int]:
     """Class name -> number: whole numbers 0 .. C-1 keep theirs, other names are numbered in order."""
-    names = {table.rows[i][1].strip() for i in range(len(table)) if i not in table.short}
+    names = {_class_name(table.rows[i][1]) for i in range(len(table)) if i not in table.short}
     names = {name for name in names if name.lower() not in MISSING}
     if len(names) < 2:
         raise DataError(f"{table.file}: the target column has fewer than two classes")
@@ -177,7 +185,12 @@ def _class_names(table: CsvTable) -> dict[str, int]:
     return {name: i for i, name in enumerate(sorted(names))}
 
 
+def _class_name(cell: str) -> str:
+    """The cell's text; whole numbers are written alike, since spreadsheets make 1.0 of 1."""
+    return re.sub(r"(?<=\d)\.0*$", "", cell.strip())
+
+
 def _class_number(cell: str, classes: dict[str, int]) -> Tensor:
-    if cell.strip() not in classes:
+    if _class_name(cell) not in classes:
         raise BadRowError("has no class")
-    return torch.tensor([classes[cell.strip()]])
+    return torch.tensor([classes[_class_name(cell)]])

@@ -37,6 +37,8 @@ def nci_file() -> Path:
 class NciOOD(Source):
     """Two classes, five splits, AttentiveFP features as for DrugOOD (or OGB's)."""
 
+    reads_files = False
+
     bad_rows_are_known = True
 
     def spec(self) -> DatasetSpec:

@@ -87,6 +87,8 @@ def structure(sequence: str, seed: int) -> list[float]:
 class Peptides3D(Source):
     """OGB features of the heavy atoms, y [1, 11] standardised."""
 
+    reads_files = False
+
     def spec(self) -> DatasetSpec:
         """The names and number of Peptides-struct's targets."""
         self.features("ogb")

@@ -34,6 +34,8 @@ def wehi_file() -> Path:
 class WehiLogP(Source):
     """Penalised logP of the molecules in ``Data/Pains/test_data/wehi_mols.csv``."""
 
+    reads_files = False
+
     def spec(self) -> DatasetSpec:
         """One regression target on OGB features."""
         self.features("ogb")

@@ -130,7 +130,8 @@ def test_gzip_bom_quotes_and_attentivefp(make_cfg, tmp_path: Path) -> None:
 def test_columns_and_settings_that_are_missing_are_said(
     make_cfg, tmp_path, header, settings, message
 ) -> None:
-    table = write(tmp_path / "m.csv", header, ["CCO,1,1", "CCN,0,1", "CC,1,1"])
+    rows = [",".join(row[: header.count(",") + 1]) for row in (("CCO", "1", "1"), ("CCN", "0", "1"))]
+    table = write(tmp_path / "m.csv", header, rows)
     cfg = make_cfg("csv", "m", **{"path": table, "split_mode": "random"} | settings)
     if settings.get("split_column"):
         cfg.dataset.target_columns = ["smiles"]
@@ -165,3 +166,27 @@ def test_numbers_are_not_taken_for_classes(make_cfg, tmp_path: Path) -> None:
     cfg.dataset.task_type = "classification"
     with pytest.raises(DataError, match=r"60 different values, too many for classes; is .* regression"):
         data.load(cfg)
+
+
+def test_cells_that_no_column_has_are_a_bad_row(make_cfg, tmp_path: Path) -> None:
+    rows = [f"train,{s},{i}" for i, s in enumerate(SMILES)]
+    rows[3] = "train,CCN,1,5"  # a decimal comma
+    rows[4] += ",,"  # empty cells of a spreadsheet
+    file = write(tmp_path / "mine.csv", "set,smiles,logS", rows)
+    cfg = make_cfg("csv", "mine", path=file, target_columns=["logS"], split_mode="random")
+    with pytest.raises(DataError, match=r"line 5 of .*: has 4 cells, the header has 3"):
+        data.load(cfg)
+
+
+def test_where_every_row_is_bad_the_first_is_shown(make_cfg, tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.csv", "smiles,logS", [f"{s},1,5" for s in SMILES])
+    with pytest.raises(DataError, match=r"no usable rows \(line 2 has 3 cells, the header has 2\)"):
+        data.load(make_cfg("csv", "mine", path=file, split_mode="random"))
+
+
+def test_a_column_that_is_there_twice(make_cfg, tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.csv", "smiles,y,y", [f"{s},1,2" for s in SMILES])
+    for columns in ([], ["y"]):
+        cfg = make_cfg("csv", "mine", path=file, target_columns=columns, split_mode="random")
+        with pytest.raises(DataError, match=r"dataset.target_columns: .*mine.csv has 2 columns 'y'"):
+            data.load(cfg)

@@ -10,6 +10,7 @@ from graphgps_pearl.data import molecules
 from graphgps_pearl.data.datasets import peptides_3d
 from graphgps_pearl.data.datasets.nci_ood import nci_file
 from graphgps_pearl.data.datasets.wehi_logp import wehi_file
+from graphgps_pearl.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
@@ -92,3 +93,13 @@ def test_peptides_3d_have_sorted_standardised_structure(make_cfg) -> None:
     assert bool(((natural[:, 9] > 0) & (natural[:, 9] < 1)).all())
     graph = bundle.splits["train"][0]
     assert graph.x.shape[1] == 9 and Path(bundle.cache_file).is_file()
+
+
+@pytest.mark.parametrize("settings", [{"path": "mine.csv"}, {"source": "download"}, {"source": "path"}])
+@pytest.mark.parametrize(
+    ("data_format", "name"), [("embedded", "wehi-logp"), ("PyG-GNNBenchmarkDataset", "CSL")]
+)
+def test_files_that_would_be_ignored_are_refused(make_cfg, data_format, name, settings) -> None:
+    cfg = make_cfg(data_format, name, **settings)
+    with pytest.raises(ConfigError, match=r"would be ignored, .* reads no files"):
+        data.load(cfg)

@@ -1,0 +1,179 @@
+"""Runs on a user's own CSV file: what is refused before training, and what is never lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphgps_pearl import cli
+from graphgps_pearl.data import parallel
+
+CONFIG = """
+dataset:
+  format: csv
+  name: mine
+  task: graph
+  task_type: regression
+  target_columns: [y]
+  split_column: set
+  node_encoder: True
+  node_encoder_name: Atom
+  node_encoder_bn: False
+  edge_encoder: True
+  edge_encoder_bn: False
+train: {batch_size: 4, eval_period: 1}
+model: {type: GPSModel, loss_fun: l1}
+gt: {layer_type: GINE+None, layers: 1, n_heads: 2, dim_hidden: 8}
+gnn: {head: san_graph, dim_inner: 8}
+optim: {max_epoch: 1, scheduler: none}
+num_threads: 1
+"""
+SETS = ["train"] * 8 + ["val"] * 2 + ["test"] * 2
+Train = Callable[..., int]
+
+
+def write_table(file: Path, values: list[object] | None = None, sets: list[str] = SETS) -> None:
+    values = list(range(12)) if values is None else values
+    rows = [
+        f"{'C' * (i + 2)},{value},{part}" for i, (value, part) in enumerate(zip(values, sets, strict=True))
+    ]
+    file.write_text("\n".join(["smiles,y,set", *rows]) + "\n")
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Train:
+    write_table(tmp_path / "mine.csv")
+    (tmp_path / "mine.yaml").write_text(CONFIG)
+
+    def start(*words: object, options: tuple[str, ...] = ()) -> int:
+        folders = ("out_dir", tmp_path / "results", "dataset.dir", tmp_path / "data")
+        argv = ["--cfg", tmp_path / "mine.yaml", "dataset.path", tmp_path / "mine.csv", *folders, *words]
+        return cli.train([*map(str, argv), *options])
+
+    return start
+
+
+def one_error(capsys: pytest.CaptureFixture[str]) -> str:
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_a_run_is_not_continued_on_other_data(train: Train, tmp_path: Path, capsys) -> None:
+    assert train() == 0
+    run = tmp_path / "results" / "mine" / "0"
+    (run / "result.json").unlink()  # as if it had been interrupted
+    assert train() == 0
+    (run / "result.json").unlink()
+    write_table(tmp_path / "mine.csv", sets=SETS[::-1])
+    before = (run / "last.ckpt").read_bytes()
+    assert train() == 2
+    assert f"{run} was begun with other data" in one_error(capsys)
+    assert (run / "last.ckpt").read_bytes() == before
+
+
+def test_weights_without_a_config_are_not_continued(train: Train, tmp_path: Path, capsys) -> None:
+    assert train() == 0
+    run = tmp_path / "results" / "mine" / "0"
+    (run / "config.yaml").unlink()
+    assert train("optim.base_lr", 0.5) == 2
+    assert "config.yaml cannot be read (FileNotFoundError)" in one_error(capsys)
+
+
+@pytest.mark.parametrize(
+    "words", [("dataset.target_columns", "[z]"), ("metric_best", "auc"), ("train.max_params", 10)]
+)
+def test_overwriting_with_a_mistake_keeps_the_old_run(train: Train, tmp_path: Path, words, capsys) -> None:
+    assert train() == 0
+    run = tmp_path / "results" / "mine" / "0"
+    before = {file.name: file.read_bytes() for file in run.iterdir()}
+    assert train(*words, options=("--overwrite",)) == 2
+    one_error(capsys)
+    assert {file.name: file.read_bytes() for file in run.iterdir()} == before
+    assert train("optim.base_lr", 0.01, options=("--overwrite",)) == 0
+    assert [p.name for p in run.parent.iterdir() if p.is_dir() and p.name != "agg"] == ["0"]
+
+
+def test_a_metric_that_the_labels_leave_undefined(train: Train, tmp_path: Path, capsys) -> None:
+    write_table(tmp_path / "mine.csv", [0, 1] * 4 + [0, 0, 0, 1])
+    words = ("dataset.task_type", "classification_binary", "model.loss_fun", "cross_entropy")
+    assert train(*words) == 2
+    assert "metric_best: auc is not defined on split 'val', whose labels are all the same" in one_error(
+        capsys
+    )
+    assert train(*words, "metric_best", "accuracy") == 0
+
+
+def test_predictions_have_the_names_of_the_classes(train: Train, tmp_path: Path, capsys) -> None:
+    write_table(tmp_path / "mine.csv", ["1", "2", "3.0", "1.0", "2", "3", "1", "2", "3", "1", "2", "3"])
+    assert train("dataset.task_type", "classification", "model.loss_fun", "cross_entropy") == 0
+    run = tmp_path / "results" / "mine" / "0"
+    assert json.loads((run / "data.json").read_text())["class_names"] == ["1", "2", "3"]
+    (tmp_path / "some.smi").write_text("CCO\n")
+    for model in (run, tmp_path / "model"):
+        capsys.readouterr()
+        assert cli.main(["predict", str(model), str(tmp_path / "some.smi")]) == 0
+        assert "prob_y=1,prob_y=2,prob_y=3" in capsys.readouterr().out
+        if model == run:
+            assert cli.main(["export", str(run), "-o", str(tmp_path / "model")]) == 0
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"name": 3}'])
+def test_damaged_facts_of_a_run_are_one_line(train: Train, tmp_path: Path, broken: str, capsys) -> None:
+    assert train() == 0
+    run = tmp_path / "results" / "mine" / "0"
+    (run / "data.json").write_text(broken)
+    (tmp_path / "some.smi").write_text("CCO\n")
+    assert cli.main(["predict", str(run), str(tmp_path / "some.smi")]) == 2
+    assert "data.json: is" in one_error(capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("out_dir", "{tmp}/mine.csv"), "mine.csv/mine: cannot be made or written (Not a directory)"),
+        (("accelerator", "cuda"), "accelerator = cuda: "),
+        (
+            ("dataset.features", "attentivefp"),
+            "dataset.node_encoder_name: Atom reads OGB's integer features and mine has real-valued ones",
+        ),
+        (("dataset.split_index", 1), "dataset.split_mode standard has one split"),
+        (("dataset.target_columns", "[y, y]"), "dataset.target_columns = ['y', 'y']: names a column twice"),
+        (("metric_best", "mse"), "metric_best"),
+    ],
+)
+def test_mistakes_are_one_line(train: Train, tmp_path: Path, words, message, capsys) -> None:
+    import torch
+
+    if "cuda" in words and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    assert train(*(str(word).replace("{tmp}", str(tmp_path)) for word in words)) == 2
+    assert message in one_error(capsys)
+
+
+def test_preparing_in_workers_moves_no_random_state(train: Train, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(parallel, "_PART", 4)
+    words = ("dataset.task_type", "classification", "model.loss_fun", "cross_entropy")
+    words += ("dataset.node_encoder_name", "Atom+RWSE", "posenc_RWSE.dim_pe", 4)
+    words += ("posenc_RWSE.model", "Linear", "posenc_RWSE.kernel.times", "[2, 3]")
+    write_table(tmp_path / "mine.csv", [0, 1] * 6)
+    rows = []
+    for tag in ("fresh", "cached"):
+        assert train(*words, "num_workers", 1, "name_tag", tag) == 0
+        result = json.loads((tmp_path / "results" / f"mine-{tag}" / "0" / "result.json").read_text())
+        rows.append(result["best"]["train_loss"])
+    assert rows[0] == rows[1]
+
+
+def test_runs_of_other_settings_are_not_averaged(train: Train, tmp_path: Path, caplog, capsys) -> None:
+    assert train() == 0
+    assert train("seed", 1, "optim.base_lr", 0.5) == 0
+    summary = json.loads((tmp_path / "results" / "mine" / "agg" / "results.json").read_text())
+    assert summary["seeds"] == [1]
+    assert "0 is left out of the mean: it has optim.base_lr = 0.01 instead of 0.5" in caplog.text
+    capsys.readouterr()
+    assert cli.main(["report", str(tmp_path / "results")]) == 0
+    assert "mine, seed 1: has optim.base_lr = 0.5 instead of 0.01 of seed 0" in capsys.readouterr().out
