@@ -16,6 +16,8 @@ from graphgps_pearl.pearl.pooling import PAIR_POOLS, pair_moments
 from graphgps_pearl.pearl.quotient import QuotientRows
 from graphgps_pearl.pearl.rows import NodeOperators, PairRows
 
+_REFINING = 1000  # multiplications that one round of refinement costs, for each pair within reach
+
 
 class BPEARL(PEARL):
     r"""The B-PEARL positional encoding from `"Learning Efficient Positional Encodings with Graph Neural
@@ -157,16 +159,25 @@ class BPEARL(PEARL):
     def _merges(self, graphs: Graphs, plan: Plan | None) -> bool:
         """Whether equal pairs are merged: as told, or there is a plan, or it pays.
 
-        Where all of a graph is within reach, one pair in four is equal to another, or fewer; to find them
-        costs as much as some thousand multiplications for each pair and round.
+        After r rounds the signal has reached about 2 r nodes, and of those within reach one pair in four is
+        equal to another, or fewer; so much of each layer is saved. To find them costs as much as some
+        thousand multiplications for each pair within reach and round.
         """
         if self.quotient is not None:
             return self.quotient
+        if plan is not None:
+            return True
         depths = self.phi.depths()
         assert depths is not None
         rounds, pairs = num_rounds(*depths), int(graphs.sizes.square().sum())
-        weights = sum(parameter.numel() for parameter in self.phi.parameters())
-        return plan is not None or pairs > 2 * rounds * graphs.num_nodes or weights > 4000 * rounds
+        reached = 2 * graphs.num_nodes / max(pairs, 1)  # share of the pairs, in each round
+        parts = [*self.phi.layers, *([self.phi.readout] if self.phi.readout is not None else [])]
+        saved = 0.0
+        for number, part in enumerate(parts):
+            behind = min(number + max(depths[0] - 1, 0) + (depths[0] == 0), rounds)
+            weights = sum(parameter.numel() for parameter in part.parameters())
+            saved += weights * (1 - min(0.75, reached * behind))
+        return saved > _REFINING * rounds * min(1.0, reached * rounds)
 
     def _tap_diagonal(self, rows: PairRows | QuotientRows) -> Tensor | None:
         if self.tap_norm is None:

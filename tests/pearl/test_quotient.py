@@ -227,13 +227,26 @@ def test_other_stacks_see_all_pairs() -> None:
 
 
 def test_pairs_are_merged_where_it_pays() -> None:
-    """Graphs larger than twice the reach of the layers, or a plan at hand; all pairs otherwise."""
+    """Graphs larger than the layers reach, or a plan at hand; all pairs otherwise."""
     large, small = check_graphs(molecule_like(40)), check_graphs(molecule_like(12))
     module = BPEARL(4, num_layers=4, num_taps=3)  # six rounds
     assert module._merges(large, None) and not module._merges(small, None)
     assert module._merges(small, build_plan(small, 3, 4, "sym_laplacian"))
     assert not BPEARL(4, quotient=False)._merges(large, None)
     assert BPEARL(4, quotient=True)._merges(small, None)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "merges"),  # as measured on batches of ZINC: (K, L, F)
+    [((1, 4, 32), True), ((1, 9, 40), True), ((7, 8, 105), True)]
+    + [((8, 4, 32), False), ((8, 6, 32), False), ((20, 4, 32), False)],
+)
+def test_merging_is_chosen_where_it_was_measured_to_be_faster(
+    sizes: tuple[int, int, int], merges: bool
+) -> None:
+    num_taps, num_layers, width = sizes
+    module = BPEARL(28, hidden_dim=width, num_layers=num_layers, num_taps=num_taps)
+    assert module._merges(check_graphs(molecule_like(24)), None) is merges
 
 
 def test_no_nodes() -> None:
