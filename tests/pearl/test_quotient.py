@@ -238,8 +238,10 @@ def test_pairs_are_merged_where_it_pays() -> None:
 
 @pytest.mark.parametrize(
     ("sizes", "merges"),  # as measured on batches of ZINC: (K, L, F)
-    [((1, 4, 32), True), ((1, 9, 40), True), ((7, 8, 105), True)]
-    + [((8, 4, 32), False), ((8, 6, 32), False), ((20, 4, 32), False)],
+    [
+        *(((1, 4, 32), True), ((1, 9, 40), True), ((7, 8, 105), True)),
+        *(((8, 4, 32), False), ((8, 6, 32), False), ((20, 4, 32), False)),
+    ],
 )
 def test_merging_is_chosen_where_it_was_measured_to_be_faster(
     sizes: tuple[int, int, int], merges: bool
