@@ -46,14 +46,14 @@ def gps_suite(args: argparse.Namespace) -> Iterator[Case | str]:
 def epoch_suite(args: argparse.Namespace) -> Iterator[Case | str]:
     """A pass over many peptides in the batches of the config, against dense GPS in batches that fit."""
     graphs = load_graphs("peptides", 6 if args.toy else args.epoch_peptides, args.data)
-    ours, plain = _config("peptides-bpearl", args.toy), _config("peptides-none", args.toy)
+    ours, plain = _config("peptides-bpearl-paper", args.toy), _config("peptides-none", args.toy)
     # as many graphs to a step of the optimiser as the config has, in parts
     parts = plain.train.batch_size // DENSE_BATCH
     parts_of = ["train.batch_size", str(DENSE_BATCH), "optim.batch_accumulation", str(parts)]
     plain = _config("peptides-none", args.toy, *parts_of)
     yield Case(
         "epoch",
-        f"{len(graphs):,} peptides, peptides-bpearl in batches of {ours.train.batch_size}, "
+        f"{len(graphs):,} peptides, peptides-bpearl-paper in batches of {ours.train.batch_size}, "
         f"against dense GPS in batches of {DENSE_BATCH}",
         partial(_epoch, graphs, ours, dense=False),
         partial(_epoch, graphs, plain, dense=True),
@@ -124,7 +124,7 @@ def plan_suite(args: argparse.Namespace) -> Iterator[Case | str]:
             memory=False,
         )
     graphs = load_graphs("peptides", 4 if args.toy else PLANNED, args.data)
-    cfg = _config("peptides-bpearl", args.toy)
+    cfg = _config("peptides-bpearl-paper", args.toy)
     yield Case(
         "plan",
         f"plans of 1,000 peptides by two workers, against an epoch of them ({len(graphs)} run)",
@@ -150,7 +150,7 @@ def _bytes_on_disk(graphs: Sequence[Data]) -> int:
 
 
 def _make_plans(graphs: Sequence[Data]) -> Step:
-    """All plans of ``peptides-bpearl`` by two processes, which start anew each time."""
-    cfg = config.load(CONFIGS / "peptides-bpearl.yaml", ["posenc_BPEARL.plan", "cached"])
+    """All plans of ``peptides-bpearl-paper`` by two processes, which start anew each time."""
+    cfg = config.load(CONFIGS / "peptides-bpearl-paper.yaml", ["posenc_BPEARL.plan", "cached"])
     prepared = Prepared(GraphTable.from_graphs(graphs), encoders.required_transforms(cfg), "Peptides")
     return lambda: GraphTable.join(list(prepared.in_parts(num_workers=2)))
