@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 from yacs.config import CfgNode
@@ -117,14 +118,16 @@ def _endings(jobs: Sequence[Job], at_once: int) -> Iterator[tuple[Job, Ending]]:
 def _jobs(args: argparse.Namespace) -> list[Job]:
     files = [Path(word) for word in args.files if word.endswith((".yaml", ".yml"))]
     words = [word for word in args.files if not word.endswith((".yaml", ".yml"))]
-    if bool(args.base) != bool(args.encoders) or bool(args.base) == bool(files):
+    encoders = list(takewhile(lambda word: "." not in word and word not in config.defaults(), args.encoders))
+    words += args.encoders[len(encoders) :]  # KEY VALUE words right behind the encoders
+    if bool(args.base) != bool(encoders) or bool(args.base) == bool(files):
         raise UserError("give config files, or --base FILE with --encoders NAME ...")
     if args.seeds < 1:
         raise UserError(f"--seeds {args.seeds}: at least one run of each config")
     if files:
         return plan(files, args.seeds, words)
-    chosen = with_encoders(args.base, args.encoders, words)
-    for encoder, (file, _) in zip(args.encoders, chosen, strict=True):
+    chosen = with_encoders(args.base, encoders, words)
+    for encoder, (file, _) in zip(encoders, chosen, strict=True):
         print(f"{encoder}: {file}", flush=True)
     each = [plan([file], args.seeds, over) for file, over in chosen]
     return [job for same_seed in zip(*each, strict=True) for job in same_seed]

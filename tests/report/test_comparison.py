@@ -195,3 +195,15 @@ def test_a_comparison_with_failures_does_not_end_well(tmp_path, capsys):
     assert "large, seed 0: failed, error: train.max_params" in shown.out
     assert "best test mae" in shown.out
     assert "1 of 2 runs failed" in shown.err
+
+
+def test_words_may_stand_right_behind_the_encoders(tmp_path, monkeypatch, capsys):
+    planned = []
+    monkeypatch.setattr("graphgps_pearl.report.compare._endings", lambda jobs, _: planned.extend(jobs) or [])
+    monkeypatch.setattr("graphgps_pearl.report.compare.show", lambda *_: None)
+    base = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
+    words = ["optim.base_lr", "0.1", "out_dir", str(tmp_path)]
+    assert compare_command(["--base", str(base), "--encoders", "none", "BPEARL", *words]) == 0
+    assert [job.folder for job in planned] == [tmp_path / f"quickstart-{e}" / "0" for e in ("none", "BPEARL")]
+    assert all(job.words[:4] == tuple(words) for job in planned)
+    assert capsys.readouterr().out.splitlines() == [f"none: {base}", f"BPEARL: {base}"]
