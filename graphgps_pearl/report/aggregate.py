@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graphgps_pearl.report.runs import Run, readable
 from graphgps_pearl.report.table import markdown_table, number, text_table
-from graphgps_pearl.training.run_folder import REPEAT_KEYS, RunFolder, first_change, settings
+from graphgps_pearl.training.run_folder import REPEAT_KEYS, RunFolder, first_change
 
 log = logging.getLogger(__name__)
 
@@ -71,10 +72,10 @@ def aggregate_rows(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str
 def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     """Aggregate every finished run below ``config_folder`` into its ``agg/``; None if there is none."""
     folders = sorted((p for p in config_folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
-    finished = [folder for folder in map(RunFolder, folders) if folder.read_result() is not None]
+    finished = [run for run in readable(folders) if run.result is not None]
     if not finished:
         return None
-    results = [result for folder in _of_one_config(finished) if (result := folder.read_result()) is not None]
+    results = [run.result for run in _of_one_config(finished) if run.result is not None]
     summary = aggregate(results)
     header, rows = aggregate_rows(summary)
     metric = summary["metric"].replace("_", " ")
@@ -86,14 +87,14 @@ def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     return summary
 
 
-def _of_one_config(folders: Sequence[RunFolder]) -> list[RunFolder]:
+def _of_one_config(runs: Sequence[Run]) -> list[Run]:
     """The runs whose settings are those of the newest but for the seed; others are named and left out."""
-    newest = settings(max(folders, key=lambda folder: folder.result.stat().st_mtime_ns).config.read_text())
+    newest = max(runs, key=lambda run: RunFolder(run.path).result.stat().st_mtime_ns)
     alike = []
-    for folder in folders:
-        changed = first_change(settings(folder.config.read_text()), newest, REPEAT_KEYS)
+    for run in runs:
+        changed = first_change(run.settings, newest.settings, REPEAT_KEYS)
         if changed is None:
-            alike.append(folder)
+            alike.append(run)
         else:
-            log.warning("%s is left out of the mean: it has %s", folder.path, changed)
+            log.warning("%s is left out of the mean: it has %s", run.path, changed)
     return alike

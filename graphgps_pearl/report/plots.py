@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
-#: What names runs, or the encoder itself, is no axis to plot along.
+#: The encoder itself is no axis to plot along, nor is what names runs.
 _ENCODER = "dataset.node_encoder_name"
 
 

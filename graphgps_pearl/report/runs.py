@@ -94,21 +94,21 @@ def find_runs(out_dir: Path, names: Sequence[str] = ()) -> dict[str, list[Run]]:
             raise UserError(f"{out_dir}: holds no runs of {folder.name!r}; it has {_listing(out_dir)}")
         seeds = [p for p in folder.glob("*") if p.name.isdigit() and (p / "config.yaml").is_file()]
         if seeds:
-            found[folder.name] = _readable(sorted(seeds, key=lambda p: int(p.name)))
+            found[folder.name] = readable(sorted(seeds, key=lambda p: int(p.name)))
     found = {name: runs for name, runs in found.items() if runs}
     if not found:
         raise UserError(f"{out_dir}: holds no runs (<config>/<seed>/config.yaml)")
     return found
 
 
-def _readable(folders: Sequence[Path]) -> list[Run]:
+def readable(folders: Sequence[Path]) -> list[Run]:
     """The runs, without those whose files are damaged, which are named."""
     runs = []
     for path in folders:
         try:
             run = read_run(path)
             run.settings  # noqa: B018 - reads the file
-        except (ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
+        except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
             log.warning("%s is left out: config.yaml or metrics.csv is damaged (%s)", path, error)
         else:
             runs.append(run)

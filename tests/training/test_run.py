@@ -177,3 +177,12 @@ def test_runs_of_other_settings_are_not_averaged(train: Train, tmp_path: Path, c
     capsys.readouterr()
     assert cli.main(["report", str(tmp_path / "results")]) == 0
     assert "mine, seed 1: has optim.base_lr = 0.5 instead of 0.01 of seed 0" in capsys.readouterr().out
+
+
+def test_a_damaged_run_beside_it_does_not_end_a_run_badly(train: Train, tmp_path: Path, caplog) -> None:
+    assert train() == 0
+    (tmp_path / "results" / "mine" / "0" / "config.yaml").write_text("")
+    assert train("seed", 1) == 0
+    assert "0 is left out: config.yaml or metrics.csv is damaged" in caplog.text
+    summary = json.loads((tmp_path / "results" / "mine" / "agg" / "results.json").read_text())
+    assert summary["seeds"] == [1]

@@ -92,14 +92,14 @@ class CsvFile(Source):
 
     def class_names(self) -> tuple[str, ...]:
         """The names or numbers in the target column, where they are not 0 to C - 1."""
-        numbered = _class_names(self._table())
+        numbered = _class_names(self._table)
         names = sorted(numbered, key=numbered.__getitem__)
         return () if names == [str(number) for number in range(len(names))] else tuple(names)
 
     def items(self) -> Items:
         """Molecules in the file's order."""
         chosen = self.cfg.dataset
-        table = self._table()
+        table = self._table
         classes = _class_names(table) if self.spec().task_type == "classification" else None
         features = self.features("ogb", "attentivefp")
 
@@ -113,6 +113,7 @@ class CsvFile(Source):
         parts = self._splits(table) if chosen.split_mode in self.own_split_modes else None
         return Items(str(self._file), len(table), graph, table.where, parts)
 
+    @cached_property
     def _table(self) -> CsvTable:
         chosen = self.cfg.dataset
         columns = {chosen.smiles_column: "dataset.smiles_column"}
