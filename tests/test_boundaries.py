@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "graphgps_pearl"
 
-#: What each room may import of the package, beside itself, ``errors`` and the version.
+#: What each room may import of the package, beside itself, ``errors``, ``vocabulary`` and the version.
 MAY_IMPORT = {
     "config": set(),
     "pearl": set(),
@@ -44,7 +44,7 @@ def imports(file: Path) -> list[tuple[str, bool]]:
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
 def test_rooms_import_only_what_comes_before_them(room):
-    allowed = MAY_IMPORT[room] | {room, "errors", "__version__"}
+    allowed = MAY_IMPORT[room] | {room, "errors", "vocabulary", "__version__"}
     for file in (PACKAGE / room).rglob("*.py"):
         for name, _ in imports(file):
             if name.startswith("graphgps_pearl."):
@@ -69,3 +69,7 @@ def test_importing_the_package_loads_nothing_heavy():
 
 def test_main_is_a_few_lines():
     assert len((PACKAGE.parent / "main.py").read_text().splitlines()) < 15
+
+
+def test_the_vocabulary_imports_nothing():
+    assert imports(PACKAGE / "vocabulary.py") == []
