@@ -10,6 +10,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import from_networkx
 
 from graphgps_pearl import config, data, encoders, networks
+from graphgps_pearl.config.loading import file_settings
 from graphgps_pearl.registry import register
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.run import degree_histogram
@@ -132,3 +133,11 @@ def test_counts_of_graphgps():
     for name, count in (("zinc-rwse", 423_717), ("zinc-none", 423_873)):
         _, _, network = build(CONFIGS[0].with_name(f"{name}.yaml"))
         assert sum(networks.count_parameters(network).values()) == count
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=NAMES)
+def test_a_config_with_pearl_says_whether_it_scales(path):
+    """The configs were tuned with what they say; a default that changes may not change them."""
+    said = {setting.key for setting in file_settings(path)}
+    for encoding in set(config.encodings(config.load(path))) & {"BPEARL", "RPEARL"}:
+        assert f"posenc_{encoding}.scale" in said
