@@ -9,17 +9,27 @@ import sys
 from collections.abc import Callable
 
 from graphgps_pearl.errors import UserError
+from graphgps_pearl.escaping import printable
+
+
+class _PlainLines(logging.Formatter):
+    """Lines without control characters: names in them may come from files of others."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(printable, super().format(record).split("\n")))
 
 
 def run_command(work: Callable[[], object]) -> int:
     """Do the work; a user's mistake becomes one line on standard error and an exit code (2 by default, 130
     for Ctrl-C)."""
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_PlainLines("%(message)s"))
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("graphgps_pearl").setLevel(logging.INFO)
     try:
         work()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(error)}", file=sys.stderr)
         return getattr(error, "code", 2)
     except BrokenPipeError:  # nobody reads on, as in | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,7 +9,15 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "graphgps_pearl"
 
-#: What each room may import of the package, besides itself, ``errors``, ``switches``, ``vocabulary`` and the version.
+#: Modules at package level that any package may import.
+SHARED = {
+    "errors",
+    "escaping",
+    "switches",
+    "vocabulary",
+    "__version__",
+}
+#: What each room may import of the package, besides itself and what is shared.
 MAY_IMPORT = {
     "config": set(),
     "pearl": set(),
@@ -44,7 +52,7 @@ def imports(file: Path) -> list[tuple[str, bool]]:
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
 def test_rooms_import_only_what_comes_before_them(room):
-    allowed = MAY_IMPORT[room] | {room, "errors", "switches", "vocabulary", "__version__"}
+    allowed = MAY_IMPORT[room] | SHARED | {room}
     for file in (PACKAGE / room).rglob("*.py"):
         for name, _ in imports(file):
             if name.startswith("graphgps_pearl."):
