@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from graphgps_pearl import __version__, config
 from graphgps_pearl.command import run_command
+from graphgps_pearl.config import shipped
 from graphgps_pearl.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def train_parser(prog: str | None = None) -> argparse.ArgumentParser:
         "interrupted run and reports a finished one. Keys and defaults: docs/configuration.md.",
     )
     parser.add_argument(
-        "--cfg", metavar="FILE", required=True, help="config file, such as configs/zinc-bpearl.yaml"
+        "--cfg", metavar="FILE", required=True, help="config file, or the name of a shipped one: zinc-bpearl"
     )
     parser.add_argument(
         "--repeat", metavar="N", type=_positive, default=1, help="train N seeds: seed, seed + 1, ..."
@@ -56,10 +58,13 @@ def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     args = train_parser(prog).parse_intermixed_args(argv)
 
     def work() -> None:
-        cfg = config.load(args.cfg, args.overrides)
-        _train_all(cfg, Path(args.cfg), args.repeat, args.overwrite)
+        file = config.find(args.cfg)
+        cfg = config.load(file, args.overrides)
+        if args.mark_done and file.parent == shipped.folder() and file != Path(args.cfg):
+            raise UserError(f"--mark_done: {args.cfg} comes with the package; it goes with files of your own")
+        _train_all(cfg, file, args.repeat, args.overwrite)
         if args.mark_done:
-            _mark_done(Path(args.cfg))
+            _mark_done(file)
 
     return run_command(work)
 
@@ -120,10 +125,48 @@ def run_configs(cfg: CfgNode, repeat: int) -> list[tuple[int, CfgNode]]:
     ]
 
 
-#: What ``python -m graphgps_pearl`` can do: where the command lives, and a line of help.
+def configs(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
+    """``configs [NAME [--copy [FILE]]]``: list the shipped configs, show one, or copy it to edit."""
+    parser = argparse.ArgumentParser(prog=prog, description="List, show or copy the configs that come along.")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="show this one, with its base written out")
+    parser.add_argument(
+        "--copy", nargs="?", const="", metavar="FILE", help="write it to FILE (NAME.yaml) for you to edit"
+    )
+    args = parser.parse_args(argv)
+
+    def work() -> None:
+        if args.name is None:
+            if args.copy is not None:
+                raise UserError("--copy: say which config, such as: configs zinc-bpearl --copy")
+            names = shipped.names()
+            width = max(map(len, names)) + 2
+            columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+            for name in names:
+                print(f"{name:<{width}}{shipped.summary(name)}"[:columns])
+        elif args.copy is None:
+            print(shipped.whole(shipped.known(args.name)), end="")
+        else:
+            _write_new(Path(args.copy or f"{args.name}.yaml"), shipped.whole(shipped.known(args.name)))
+
+    return run_command(work)
+
+
+def _write_new(file: Path, text: str) -> None:
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise UserError(f"{file}: exists already; name another file: --copy FILE") from None
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written ({error.strerror})") from None
+    print(f"{file}: edit it, then: graphgps-pearl train --cfg {file}")
+
+
+#: What ``graphgps-pearl`` (``python -m graphgps_pearl``) can do: where the command lives, and a line of help.
 #: A command is a function of (argv, prog) that returns an exit code and imports nothing heavy before it must.
 COMMANDS = {
     "train": ("graphgps_pearl.cli:train", "train a config, the same as main.py"),
+    "configs": ("graphgps_pearl.cli:configs", "list, show or copy the configs that come along"),
     "compare": ("graphgps_pearl.report.compare:compare", "train configs side by side and compare them"),
     "report": ("graphgps_pearl.report.compare:report", "compare the runs in a results folder"),
     "search": ("graphgps_pearl.report.search:search", "search for the best values of config keys"),
@@ -139,9 +182,9 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """``python -m graphgps_pearl COMMAND ...``."""
+    """``graphgps-pearl COMMAND ...``."""
     words = list(sys.argv[1:] if argv is None else argv)
-    prog = "python -m graphgps_pearl"
+    prog = "python -m graphgps_pearl" if Path(sys.argv[0]).name == "__main__.py" else "graphgps-pearl"
     if not words or words[0] not in COMMANDS:
         listing = "\n".join(f"  {name:<17} {text}" for name, (_, text) in COMMANDS.items())
         parser = argparse.ArgumentParser(

@@ -10,6 +10,7 @@ from graphgps_pearl.config.key import Key
 from graphgps_pearl.config.loading import dump, load, override, parse, read, unused
 from graphgps_pearl.config.resolving import encodings
 from graphgps_pearl.config.schema import SCHEMA, add_group, defaults
+from graphgps_pearl.config.shipped import find
 from graphgps_pearl.config.times import kernel_times
 from graphgps_pearl.errors import ConfigError
 
@@ -22,6 +23,7 @@ __all__ = [
     "defaults",
     "dump",
     "encodings",
+    "find",
     "kernel_times",
     "load",
     "override",

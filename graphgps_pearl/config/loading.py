@@ -21,6 +21,7 @@ from graphgps_pearl.config.nearest import nearest
 from graphgps_pearl.config.resolving import resolve
 from graphgps_pearl.config.rules import check
 from graphgps_pearl.config.schema import SCHEMA, SECTIONS, defaults, get, put
+from graphgps_pearl.config.shipped import SUFFIXES, find, names
 from graphgps_pearl.config.yaml_tree import MAX_BYTES, parse_yaml
 from graphgps_pearl.errors import ConfigError
 
@@ -42,10 +43,11 @@ def load(path: str | Path, overrides: Iterable[object] = ()) -> CfgNode:
     """Load a YAML file of deltas from the defaults, then ``KEY VALUE`` words over it; checked and frozen.
 
     Args:
-        path: the file; with ``base: OTHER.yaml`` it holds deltas from that file, which stands beside it.
+        path: the file, or the name of a shipped config (``zinc-bpearl``); with ``base: OTHER.yaml`` a file
+            holds deltas from that file, which stands beside it.
         overrides: keys and values in turn, as on the command line: ``["gt.layers", "4", "seed", 1]``.
     """
-    settings = [*file_settings(Path(path)), *_pairs(overrides)]
+    settings = [*file_settings(find(path)), *_pairs(overrides)]
     return _finish(defaults(), settings, {}, _clip(str(path), 300))
 
 
@@ -199,8 +201,10 @@ def _read(path: Path) -> str:
 
 
 def _near_file(path: Path) -> str:
+    if path.stem in names():
+        return f"; did you mean {path.stem}, which comes with the package?"
     try:
-        beside = [other.name for other in path.parent.iterdir() if other.suffix in (".yaml", ".yml")]
+        beside = [other.name for other in path.parent.iterdir() if other.suffix in SUFFIXES]
     except OSError:
         return ""
     near = get_close_matches(path.name, beside, n=1)
