@@ -167,11 +167,11 @@ def _write_new(file: Path, text: str) -> None:
 COMMANDS = {
     "train": ("graphgps_pearl.cli:train", "train a config, the same as main.py"),
     "configs": ("graphgps_pearl.cli:configs", "list, show or copy the configs that come along"),
-    "compare": ("graphgps_pearl.report.compare:compare", "train configs side by side and compare them"),
-    "report": ("graphgps_pearl.report.compare:report", "compare the runs in a results folder"),
-    "search": ("graphgps_pearl.report.search:search", "search for the best values of config keys"),
+    "compare": ("graphgps_pearl.experiments.compare:compare", "train configs side by side and compare them"),
+    "report": ("graphgps_pearl.report.command:report", "compare the runs in a results folder"),
+    "search": ("graphgps_pearl.experiments.search:search", "search for the best values of config keys"),
     "evaluate-samples": (
-        "graphgps_pearl.report.samples:evaluate_samples",
+        "graphgps_pearl.experiments.samples:evaluate_samples",
         "evaluate R-PEARL with other numbers of samples",
     ),
     "predict": ("graphgps_pearl.inference.commands:predict", "predict molecules with a trained model"),

@@ -1,4 +1,6 @@
-"""Data flows one way: config -> data -> encoders -> networks -> training -> report. Nothing reaches back."""
+"""Data flows one way: config -> data -> encoders -> networks -> training -> report -> experiments.
+
+Nothing reaches back."""
 
 import ast
 import subprocess
@@ -26,6 +28,7 @@ MAY_IMPORT = {
     "encoders": {"config", "pearl"},
     "networks": {"config", "encoders", "layers"},
     "training": {"config", "data", "encoders", "networks", "pearl"},
+    "experiments": {"command", "config", "data", "encoders", "inference", "report", "training"},
     "report": {"command", "config", "data", "encoders", "inference", "training"},
     "inference": {"command", "config", "data", "encoders", "networks", "training"},
 }

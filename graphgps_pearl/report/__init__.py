@@ -1,1 +1,1 @@
-"""From the results of runs to tables."""
+"""Reads runs: tables, plots, pages and pictures over configs and seeds."""

@@ -13,10 +13,11 @@ from typing import Any
 import yaml
 
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.report.jobs import FAILURE
 from graphgps_pearl.training.run_folder import RunFolder, settings
 
 log = logging.getLogger(__name__)
+
+FAILURE = "failed.txt"  # in the folder of a run that failed or was pruned
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from torch_geometric.graphgym import register
 
 from graphgps_pearl import cli, config
 from graphgps_pearl.data import molecules, registry
+from graphgps_pearl.experiments.search import read_arguments
+from graphgps_pearl.experiments.search_space import parse_space
 from graphgps_pearl.inference.places import SHIPPED
-from graphgps_pearl.report.search import read_arguments
-from graphgps_pearl.report.search_space import parse_space
 
 RUN = ("predict", "describe", "encode", "export")
 #: Not ours to test.

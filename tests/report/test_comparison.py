@@ -1,15 +1,12 @@
 import csv
 import json
 import math
-from pathlib import Path
 
 import pytest
 from scipy import stats
 
-from graphgps_pearl import config
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.report.compare import compare as compare_command
-from graphgps_pearl.report.compare import plan, report, with_encoders
+from graphgps_pearl.report.command import report
 from graphgps_pearl.report.comparison import compare, paired_p_value, spread
 from graphgps_pearl.report.page import as_csv, as_markdown, as_text
 from graphgps_pearl.report.published import published
@@ -136,45 +133,6 @@ def test_runs_selected_by_different_metrics_are_not_compared(results):
         compare(find_runs(results))
 
 
-def test_folds_are_not_multiplied_by_seeds(capsys):
-    file = Path(__file__).resolve().parents[2] / "configs" / "csl-none.yaml"
-    assert compare_command([str(file), "--seeds", "2"]) == 2
-    assert "csl-none.yaml has a run for each of run_multiple_splits already" in capsys.readouterr().err
-    assert [job.folder.name for job in plan([file], 1, [])] == ["0"]
-
-
-def test_encoders_take_their_settings_from_the_config_beside_the_base():
-    base = Path(__file__).resolve().parents[2] / "configs" / "zinc-bpearl.yaml"
-    chosen = with_encoders(base, ["none", "LapPE", "RWSE", "BPEARL", "RandomID"], ["seed", "5"])
-    assert [file.name for file, _ in chosen] == [
-        "zinc-none.yaml",
-        "zinc-lappe-8s.yaml",
-        "zinc-rwse.yaml",
-        "zinc-bpearl.yaml",
-        "zinc-bpearl.yaml",
-    ]
-    assert chosen[-1][1] == [
-        "seed",
-        "5",
-        "dataset.node_encoder_name",
-        "TypeDictNode+RandomID",
-        "name_tag",
-        "RandomID",
-    ]
-
-
-def test_encoders_go_into_the_network_of_the_base():
-    base = Path(__file__).resolve().parents[2] / "configs" / "zinc-bpearl-gine-487k.yaml"
-    chosen = with_encoders(base, ["none", "RPEARL", "BPEARL"], [])
-    assert chosen[-1] == (base, [])  # its own encoder: as it is
-    networks = [config.load(file, words).gnn for file, words in chosen]
-    assert networks[0] == networks[1] == networks[2]
-
-    paper = base.with_name("zinc-bpearl-paper.yaml")
-    assert with_encoders(paper, ["BPEARL"], []) == [(paper, [])]
-    assert with_encoders(paper, ["RWSE"], []) == [(base.with_name("zinc-rwse.yaml"), [])]
-
-
 def test_a_damaged_run_is_named_and_left_out(results, caplog):
     (results / "zinc-none" / "0" / "config.yaml").write_text("")
     (results / "zinc-none" / "1" / "metrics.csv").write_bytes(b"\xff\xfe")
@@ -182,28 +140,3 @@ def test_a_damaged_run_is_named_and_left_out(results, caplog):
     assert "0 is left out: config.yaml or metrics.csv is damaged" in caplog.text
     with pytest.raises(UserError, match="holds no runs of 'zinc-nine'; it has zinc-bpearl, zinc-none"):
         find_runs(results, ["zinc-none", "zinc-nine"])
-
-
-def test_a_comparison_with_failures_does_not_end_well(tmp_path, capsys):
-    base = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
-    words = ["dataset.subset", "40", "optim.max_epoch", "1", "optim.num_warmup_epochs", "0"]
-    words += ["train.max_params", "200000", "out_dir", str(tmp_path)]
-    large = tmp_path / "large.yaml"
-    large.write_text(base.read_text().replace(": 48", ": 480"))
-    assert compare_command([str(base), str(large), *words]) == 2
-    shown = capsys.readouterr()
-    assert "large, seed 0: failed, error: train.max_params" in shown.out
-    assert "best test mae" in shown.out
-    assert "1 of 2 runs failed" in shown.err
-
-
-def test_words_may_stand_right_behind_the_encoders(tmp_path, monkeypatch, capsys):
-    planned = []
-    monkeypatch.setattr("graphgps_pearl.report.compare._endings", lambda jobs, _: planned.extend(jobs) or [])
-    monkeypatch.setattr("graphgps_pearl.report.compare.show", lambda *_: None)
-    base = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
-    words = ["optim.base_lr", "0.1", "out_dir", str(tmp_path)]
-    assert compare_command(["--base", str(base), "--encoders", "none", "BPEARL", *words]) == 0
-    assert [job.folder for job in planned] == [tmp_path / f"quickstart-{e}" / "0" for e in ("none", "BPEARL")]
-    assert all(job.words[:4] == tuple(words) for job in planned)
-    assert capsys.readouterr().out.splitlines() == [f"none: {base}", f"BPEARL: {base}"]

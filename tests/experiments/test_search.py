@@ -14,10 +14,10 @@ from helpers.small_runs import CONFIG
 
 from graphgps_pearl import cli, config
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.report import search as searching
-from graphgps_pearl.report.jobs import Ending
+from graphgps_pearl.experiments import search as searching
+from graphgps_pearl.experiments.jobs import Ending
+from graphgps_pearl.experiments.search_space import parse_dimension, parse_space
 from graphgps_pearl.report.runs import find_runs
-from graphgps_pearl.report.search_space import parse_dimension, parse_space
 
 pytest.importorskip("optuna", reason="the search needs Optuna (pip install optuna)")
 REPOSITORY = Path(__file__).resolve().parents[2]

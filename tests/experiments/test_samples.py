@@ -8,7 +8,7 @@ import pytest
 from helpers.small_runs import SmallRuns
 
 from graphgps_pearl import cli
-from graphgps_pearl.report.compare import report
+from graphgps_pearl.report.command import report
 from graphgps_pearl.report.molecules import draw
 from graphgps_pearl.report.samples import read
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from graphgps_pearl.report.runs import FAILURE
+
 #: Beside the run folders, so that ``--overwrite`` of a run does not take its log.
 LOG = "{}.log"
-FAILURE = "failed.txt"
 _POLL_SECONDS, _STOP_SECONDS = 0.5, 60
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -1,4 +1,4 @@
-"""``compare`` trains configs side by side, each run in a process of its own; ``report`` shows what there is.
+"""``compare`` trains configs side by side, each run in a process of its own.
 
 A run that fails is noted and does not take the others down; started again, the comparison continues
 unfinished runs and leaves finished ones alone.
@@ -17,7 +17,8 @@ from yacs.config import CfgNode
 from graphgps_pearl import config
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.report.jobs import Ending, Job, do, in_turn
+from graphgps_pearl.experiments.jobs import Ending, Job, do, in_turn
+from graphgps_pearl.report.command import comparison_parser, show
 from graphgps_pearl.training.run_folder import config_folder
 
 
@@ -74,18 +75,9 @@ def _is_dataset(base: Path, prefix: str) -> bool:
     return base.stem.startswith(f"{prefix}-") and base.with_name(f"{prefix}-none.yaml").is_file()
 
 
-def _parser(prog: str | None, description: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=prog, description=description)
-    parser.add_argument(
-        "--baseline", metavar="NAME", help="config that the others are tested against, paired by seed"
-    )
-    parser.add_argument("--split", help="split whose metric is compared (default: the last, test)")
-    return parser
-
-
 def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     """``compare FILE... --seeds N`` or ``compare --base FILE --encoders A B ... [KEY VALUE ...]``."""
-    parser = _parser(prog, "Train configs side by side and compare them.")
+    parser = comparison_parser(prog, "Train configs side by side and compare them.")
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="config files, then KEY VALUE pairs for all of them"
     )
@@ -131,25 +123,3 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
         print(f"{encoder}: {file}", flush=True)
     each = [plan([file], args.seeds, over) for file, over in chosen]
     return [job for same_seed in zip(*each, strict=True) for job in same_seed]
-
-
-def report(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
-    """``report RESULTS [NAME ...]``: the comparison of whatever has run so far."""
-    parser = _parser(prog, "Compare the runs in a results folder: a table, plots and report.html.")
-    parser.add_argument("out_dir", metavar="RESULTS", type=Path, help="folder with <config>/<seed>/")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these configs, in this order")
-    args = parser.parse_args(argv)
-    return run_command(lambda: show(args.out_dir, args.names, args.baseline, args.split))
-
-
-def show(out_dir: Path, names: Sequence[str], baseline: str | None, split: str | None) -> None:
-    """Print the comparison and write its files beside the runs."""
-    from graphgps_pearl.report.comparison import compare as compare_runs
-    from graphgps_pearl.report.page import as_text, write_report
-    from graphgps_pearl.report.runs import find_runs
-
-    runs = find_runs(out_dir, names)
-    comparison = compare_runs(runs, baseline, split)
-    page = write_report(comparison, runs, out_dir)
-    print(f"\n{as_text(comparison)}\n\nreport: {page}")
-    print(f"curves: tensorboard --logdir {out_dir} --host localhost")

@@ -24,8 +24,8 @@ from graphgps_pearl import config
 from graphgps_pearl.command import run_command
 from graphgps_pearl.config.schema import put
 from graphgps_pearl.errors import ConfigError, UserError
-from graphgps_pearl.report.jobs import Ending, Job, do, in_turn
-from graphgps_pearl.report.search_space import Dimension, parse_space
+from graphgps_pearl.experiments.jobs import Ending, Job, do, in_turn
+from graphgps_pearl.experiments.search_space import Dimension, parse_space
 from graphgps_pearl.training.run_folder import (
     RunFolder,
     config_folder,

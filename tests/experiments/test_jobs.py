@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from graphgps_pearl.report.jobs import Ending, Job, do, in_turn
+from graphgps_pearl.experiments.jobs import Ending, Job, do, in_turn
 
 
 @dataclass(frozen=True)

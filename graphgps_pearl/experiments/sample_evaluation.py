@@ -1,4 +1,4 @@
-"""One R-PEARL model evaluated with several numbers of samples; see :mod:`graphgps_pearl.report.samples`."""
+"""One R-PEARL model evaluated with several numbers of samples; see the ``samples`` module."""
 
 from __future__ import annotations
 

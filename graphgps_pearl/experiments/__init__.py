@@ -1,0 +1,1 @@
+"""What starts runs: comparisons, searches, evaluations of trained models under other settings."""
