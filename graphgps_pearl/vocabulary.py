@@ -52,6 +52,7 @@ MESSAGE_PASSING = {  # gnn.layer_type of GraphGym and the local layer of GPS tha
     "pna": "PNA",
     "gatedgcnconv": "CustomGatedGCN",
 }
+ATTENTION_GATES = ("none", "head", "channel")
 LAYER_NORMS = ("batch", "layer", "none")
 NETWORKS = ("GPSModel", "custom_gnn")
 STAGES = ("stack", "skipsum")

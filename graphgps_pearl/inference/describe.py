@@ -129,6 +129,8 @@ def _layers(cfg: CfgNode) -> list[str]:
         body = (
             f"{cfg.gt.layers} x {cfg.gt.layer_type}, {cfg.gt.dim_hidden} wide, {cfg.gt.n_heads} heads, "
             f"dropout {cfg.gt.dropout:g}, attention dropout {cfg.gt.attn_dropout:g}"
+            + (f", gate per {cfg.gt.attn_gate}" if cfg.gt.attn_gate != "none" else "")
+            + (", degree scaler" if cfg.gt.degree_scaler else "")
         )
     elif cfg.model.type == "custom_gnn":
         body = f"{cfg.gnn.layers_mp} x {cfg.gnn.layer_type}, {cfg.gnn.dim_inner} wide"

@@ -4,9 +4,9 @@ Tensors in, tensors out, plain constructor arguments. Nodes of a batch come pack
 :class:`~graphgps_pearl.layers.layout.Layout`, made once per batch, says which graph each belongs to.
 """
 
-from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
+from graphgps_pearl.layers.attention import Gate, LinearAttention, MultiheadAttention
 from graphgps_pearl.layers.gated_gcn import DistanceGate, GatedGCN
-from graphgps_pearl.layers.gps_layer import GLOBAL_MODELS, GPSLayer, MessagePassingLayer, Norm
+from graphgps_pearl.layers.gps_layer import GLOBAL_MODELS, DegreeScaler, GPSLayer, MessagePassingLayer, Norm
 from graphgps_pearl.layers.layout import Layout, squared_distance
 from graphgps_pearl.layers.local import (
     LOCAL_MODELS,
@@ -25,9 +25,11 @@ __all__ = [
     "LOCAL_MODELS",
     "Activation",
     "Convolution",
+    "DegreeScaler",
     "DistanceGINE",
     "DistanceGate",
     "GPSLayer",
+    "Gate",
     "GatedGCN",
     "Layout",
     "LinearAttention",

@@ -19,7 +19,9 @@ from torch_geometric.nn.attention.performer import PerformerAttention, generaliz
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.grouping import Group
 from graphgps_pearl.layers.layout import Layout
+from graphgps_pearl.layers.names import unknown
 from graphgps_pearl.layers.weights import attend
+from graphgps_pearl.vocabulary import ATTENTION_GATES
 
 
 class LogitBias(Protocol):
@@ -29,6 +31,36 @@ class LogitBias(Protocol):
         """For each group [B_g, H or 1, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
 
 
+class Gate(nn.Module):
+    r"""A gate on the concatenated heads, computed from the attention's input.
+
+    .. math::
+        y' = \sigma(x W_g + b_g) \odot y
+
+    Args:
+        dim: F, the width of x.
+        width: of y.
+        num_gates: the number of heads (all channels of a head share its gate), or ``width``.
+    """
+
+    def __init__(self, dim: int, width: int, num_gates: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(dim, num_gates)
+        self.shared = width // num_gates
+
+    def forward(self, y: Tensor, x: Tensor) -> Tensor:
+        """y [N, width] and x [N, F] to [N, width]."""
+        gate = self.linear(x).sigmoid()
+        return y * (gate if self.shared == 1 else gate.repeat_interleave(self.shared, dim=1))
+
+
+def make_gate(dim: int, heads: int, width: int, kind: str) -> Gate | None:
+    """The gate of that kind (see ``vocabulary``), for ``heads`` heads of ``width`` channels together."""
+    if kind not in ATTENTION_GATES:
+        raise unknown("gt.attn_gate", kind, ATTENTION_GATES)
+    return None if kind == "none" else Gate(dim, width, heads if kind == "head" else width)
+
+
 class MultiheadAttention(nn.Module):
     r"""Softmax self-attention over the nodes of each graph.
 
@@ -36,15 +68,17 @@ class MultiheadAttention(nn.Module):
         \mathrm{head}_h = \mathrm{softmax}(Q_h K_h^\top / \sqrt{F/H} + B_h) V_h, \qquad
         \mathrm{out} = [\mathrm{head}_1, \dots, \mathrm{head}_H] W_o + b_o
 
-    Parameters, their names and their initialisation are those of :class:`torch.nn.MultiheadAttention`.
+    Parameters, their names and their initialisation are those of :class:`torch.nn.MultiheadAttention`, and
+    where there is a gate, its own. The gate multiplies the concatenated heads before W_o.
 
     Args:
         dim: F, the width.
         heads: H, a divisor of F.
         dropout: probability with which an attention weight is dropped in training.
+        gate: ``none``, ``head`` or ``channel``, see :class:`Gate`.
     """
 
-    def __init__(self, dim: int, heads: int, dropout: float = 0.0) -> None:
+    def __init__(self, dim: int, heads: int, dropout: float = 0.0, gate: str = "none") -> None:
         super().__init__()
         check_heads(dim, heads)
         self.dim, self.heads, self.dropout = dim, heads, dropout
@@ -55,6 +89,7 @@ class MultiheadAttention(nn.Module):
         nn.init.xavier_uniform_(self.in_proj_weight)
         nn.init.zeros_(self.in_proj_bias)
         nn.init.zeros_(self.out_proj.bias)
+        self.gate = make_gate(dim, heads, dim, gate)
 
     def forward(self, x: Tensor, layout: Layout, bias: Tensor | LogitBias | None = None) -> Tensor:
         """Attend.
@@ -68,7 +103,8 @@ class MultiheadAttention(nn.Module):
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)
         added = _added(bias, layout, qkv.dtype)
         dropout = self.dropout if self.training else 0.0
-        return self.out_proj(attend(qkv, self.heads, layout.grouping, added, dropout))
+        out = attend(qkv, self.heads, layout.grouping, added, dropout)
+        return self.out_proj(out if self.gate is None else self.gate(out, x))
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""
@@ -111,11 +147,13 @@ class LinearAttention(PerformerAttention):
         dim: F, the width.
         heads: H, a divisor of F.
         dropout: probability with which an output is dropped in training.
+        gate: ``none``, ``head`` or ``channel``, see :class:`Gate`.
     """
 
-    def __init__(self, dim: int, heads: int, dropout: float = 0.0) -> None:
+    def __init__(self, dim: int, heads: int, dropout: float = 0.0, gate: str = "none") -> None:
         check_heads(dim, heads)
         super().__init__(channels=dim, heads=heads, dropout=dropout)
+        self.gate = make_gate(dim, heads, heads * self.head_channels, gate)
 
     def forward(self, x: Tensor, layout: Layout, bias: Tensor | LogitBias | None = None) -> Tensor:
         """Attend among packed nodes [N, F]; there are no logits that a ``bias`` could be added to."""
@@ -133,8 +171,8 @@ class LinearAttention(PerformerAttention):
         )
         above = dense_query @ (dense_key.transpose(-2, -1) @ dense_value)  # [B, H, n, 64]
         # Divide packed rows: at padding both sums are zero, and 0/0 would reach the gradients.
-        out = layout.to_packed(above.transpose(1, 2)) / below
-        return self.dropout(self.attn_out(out.flatten(1)))
+        out = (layout.to_packed(above.transpose(1, 2)) / below).flatten(1)
+        return self.dropout(self.attn_out(out if self.gate is None else self.gate(out, x)))
 
     def _features(self, rows: Tensor) -> Tensor:
         heads = rows.view(1, -1, self.heads, self.head_channels).transpose(1, 2)

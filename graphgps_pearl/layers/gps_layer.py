@@ -10,7 +10,8 @@ r"""The GPS layer, and its message-passing half alone.
 
 Local message passing and global attention see the same input. Either may be absent. Every linear layer keeps
 the bias that GraphGPS gives it, also where a batch norm follows and makes it idle: parameter counts are
-compared with theirs.
+compared with theirs. A gate in the attention and a degree scaler after it are options that GraphGPS does not
+have; both are off by default.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.nn.norm import BatchNorm, LayerNorm
 
@@ -27,7 +29,7 @@ from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.local import LocalSettings, build_local
 from graphgps_pearl.layers.names import Activation, activation, pick
 
-GLOBAL_MODELS: dict[str, Callable[[int, int, float], nn.Module] | None] = {
+GLOBAL_MODELS: dict[str, Callable[[int, int, float, str], nn.Module] | None] = {
     "None": None,
     "Transformer": MultiheadAttention,
     "Performer": LinearAttention,
@@ -57,6 +59,28 @@ class Norm(nn.Module):
         return x if self.layer is None else self.layer(x, layout.index, layout.num_graphs)
 
 
+class DegreeScaler(nn.Module):
+    r"""The log-degree scaler that `GRIT <https://arxiv.org/abs/2305.17589>`_ puts after attention.
+
+    .. math::
+        y'_v = \theta_1 \odot y_v + \log(1 + d_v) \, \theta_2 \odot y_v
+
+    d_v is the in-degree of v. It starts as the identity: θ₁ = 1, θ₂ = 0.
+
+    Args:
+        dim: F.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.theta1 = nn.Parameter(torch.ones(dim))
+        self.theta2 = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, y: Tensor, edge_index: Tensor, layout: Layout) -> Tensor:
+        """[N, F] to [N, F]."""
+        return y * torch.addcmul(self.theta1, layout.log_degree(edge_index, y.dtype), self.theta2)
+
+
 class GPSLayer(nn.Module):
     """Local message passing beside global attention, then a feed-forward block.
 
@@ -73,6 +97,8 @@ class GPSLayer(nn.Module):
         update_edges: False for the network's last layer, whose edges nobody reads.
         equivstable_pe: weigh messages by the distance of encodings that the layout holds.
         pna_degrees: histogram of in-degrees, for PNA.
+        attn_gate: ``none``, ``head`` or ``channel``, see :class:`~graphgps_pearl.layers.attention.Gate`.
+        degree_scaler: whether a :class:`DegreeScaler` follows the attention.
     """
 
     # Which part of the parameter budget each child belongs to.
@@ -80,6 +106,7 @@ class GPSLayer(nn.Module):
         "local": "local",
         "norm_local": "local",
         "attention": "attention",
+        "degree_scaler": "attention",
         "norm_attention": "attention",
         "feed_forward": "feed-forward",
         "norm": "feed-forward",
@@ -99,6 +126,8 @@ class GPSLayer(nn.Module):
         update_edges: bool = True,
         equivstable_pe: bool = False,
         pna_degrees: Sequence[int] = (),
+        attn_gate: str = "none",
+        degree_scaler: bool = False,
     ) -> None:
         super().__init__()
         settings = LocalSettings(
@@ -113,11 +142,19 @@ class GPSLayer(nn.Module):
         )
         self.local = build_local(local, settings)
         make_attention = pick(GLOBAL_MODELS, attention, "gt.layer_type")
-        self.attention = None if make_attention is None else make_attention(dim, heads, attn_dropout)
+        self.attention = (
+            None if make_attention is None else make_attention(dim, heads, attn_dropout, attn_gate)
+        )
         if self.local is None and self.attention is None:
             raise ConfigError(
                 "gt.layer_type: None+None leaves nothing to a layer: name a local or a global model"
             )
+        if self.attention is None and (attn_gate != "none" or degree_scaler):
+            key = "gt.degree_scaler" if degree_scaler else "gt.attn_gate"
+            raise ConfigError(
+                f"{key}: it acts on attention, and gt.layer_type has none: name a global model there"
+            )
+        self.degree_scaler = DegreeScaler(dim) if degree_scaler else None
         # A norm exists only beside what it normalises: no parameter without a gradient.
         self.norm_local = None if self.local is None else Norm(dim, norm)
         self.norm_attention = None if self.attention is None else Norm(dim, norm)
@@ -154,6 +191,8 @@ class GPSLayer(nn.Module):
             branches.append(self.norm_local(x + self.dropout(update), layout))
         if self.attention is not None and self.norm_attention is not None:
             update = self.attention(x, layout, attn_bias)
+            if self.degree_scaler is not None:
+                update = self.degree_scaler(update, edge_index, layout)
             branches.append(self.norm_attention(x + self.dropout(update), layout))
         h = branches[0] if len(branches) == 1 else branches[0] + branches[1]
         return self.norm(h + self.feed_forward(h), layout), edge_attr

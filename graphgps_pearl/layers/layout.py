@@ -72,6 +72,14 @@ class Layout:
         """The graphs in groups of similar size, made when first asked for."""
         return self.once("grouping", self.index, lambda: group_graphs(self.sizes))
 
+    def log_degree(self, edge_index: Tensor, dtype: torch.dtype) -> Tensor:
+        """[N, 1] log(1 + in-degree) of every node."""
+
+        def compute() -> Tensor:
+            return torch.bincount(edge_index[1], minlength=self.index.numel()).to(dtype).log1p().unsqueeze(1)
+
+        return self.once(f"log degree in {dtype}", edge_index, compute)
+
     def once(self, name: str, source: object, compute: Callable[[], T]) -> T:
         """``compute()``, kept under ``name`` for as long as it is asked for with the same ``source`` object.
 

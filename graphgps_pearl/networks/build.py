@@ -95,6 +95,8 @@ def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
             update_edges=number < cfg.gt.layers - 1,
             equivstable_pe=cfg.posenc_EquivStableLapPE.enable,
             pna_degrees=cfg.gt.pna_degrees,
+            attn_gate=cfg.gt.attn_gate,
+            degree_scaler=cfg.gt.degree_scaler,
         )
         for number in range(cfg.gt.layers)
     ]

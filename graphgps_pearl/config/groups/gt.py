@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphgps_pearl.config.key import Key
+from graphgps_pearl.vocabulary import ATTENTION_GATES
 
 LOCAL = ("None", "GCN", "GIN", "GINE", "GAT", "GENConv", "PNA", "CustomGatedGCN")
 GLOBAL = ("None", "Transformer", "Performer")
@@ -16,6 +17,12 @@ KEYS = {
     "dim_hidden": Key(64, "Width of the layers; equal to gnn.dim_inner.", min=1),
     "dropout": Key(0.0, "Dropout after local model, attention and feed-forward.", min=0, below=1),
     "attn_dropout": Key(0.0, "Dropout of the attention weights.", min=0, below=1),
+    "attn_gate": Key(
+        "none",
+        "Gate on the attention's heads, sigmoid of a projection of the input: one per head, or per channel.",
+        choices=ATTENTION_GATES,
+    ),
+    "degree_scaler": Key(False, "Scale what attention gives by log(1 + degree), as GRIT does."),
     "batch_norm": Key(True, "Batch norm in every layer."),
     "layer_norm": Key(False, "Graph-wise layer norm in every layer, instead of batch norm."),
     "pna_degrees": Key(
