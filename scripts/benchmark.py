@@ -1,13 +1,17 @@
 """How fast the encodings and GPS training are, as ratios to plain implementations run in the same process.
 
     python scripts/benchmark.py [--suite pe|gps|plan|epoch|scale ...] [--threads N ...] [--data DIR]
-                                [--json FILE] [--plot FILE]
+                                [--json FILE] [--plot FILE] [--against FILE]
 
 Each case: warm-up, then repeats in which the two sides take turns; the median and the spread of the ratios.
 With one thread the clock is the processor time of this process, so that neighbours on the machine disturb
 little; with more threads it is the wall clock. Peak memory is that of a fresh process that runs one side.
 Real molecules are taken from ``--data`` (as ``dataset.dir``) if they are there, synthetic ones of the same
 sizes otherwise: chains with rings.
+
+``--against FILE`` compares with the ``--json FILE`` of an earlier run on the same machine: for every case how
+the ratio to the baseline of the same process has changed (above 1: faster than before). A case that
+lost more than 3% makes the command fail.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -35,6 +40,7 @@ from suites import SUITES, Case
 
 from graphgps_pearl.training.memory import keep_freed_memory
 
+ALLOWED_LOSS = 0.03  # of speed against an earlier run
 COLOURS = ("#4477aa", "#ee9944", "#228833", "#aa3377")
 
 
@@ -168,6 +174,21 @@ def plot(results: list[Result], file: Path) -> None:
     plt.close(figure)
 
 
+def changes(earlier: list[dict[str, Any]], results: list[Result]) -> list[tuple[str, int, float]]:
+    """(case, threads, ratio now / ratio then) of every case that both runs have."""
+    then = {(r["case"], r["threads"]): r["ratio"] for r in earlier}
+    both = [r for r in results if (r.case, r.threads) in then]
+    return [(r.case, r.threads, r.ratio / then[r.case, r.threads]) for r in both]
+
+
+def show_changes(found: list[tuple[str, int, float]]) -> bool:
+    """Print the table of :func:`changes`; whether no case lost more than :data:`ALLOWED_LOSS`."""
+    print(f"\n{'speed now / then, each relative to its baseline':84s} threads   ratio")
+    for case, threads, ratio in found:
+        print(f"{case:84s} {threads:7d} {ratio:7.3f}{'  slower' if ratio < 1 - ALLOWED_LOSS else ''}")
+    return all(ratio >= 1 - ALLOWED_LOSS for _, _, ratio in found)
+
+
 def write(args: argparse.Namespace, notes: list[str], results: list[Result]) -> None:
     """The files that were asked for."""
     if args.json:
@@ -186,6 +207,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--suite", choices=SUITES, nargs="+", default=["pe", "gps", "plan"])
     parser.add_argument("--json", type=Path, help="write the results here")
+    parser.add_argument("--against", type=Path, help="a --json file of an earlier run to compare with")
     parser.add_argument("--plot", type=Path, help="write a plot here")
     parser.add_argument("--data", help="folder of the real datasets")
     parser.add_argument("--repeats", type=int, default=5)
@@ -218,6 +240,7 @@ def items(args: argparse.Namespace) -> Iterator[Case | str]:
 def main(arguments: list[str] | None = None) -> list[Result]:
     """Run the suites that were asked for."""
     args = parse(arguments)
+    earlier = json.loads(args.against.read_text())["results"] if args.against else []
     torch.manual_seed(0)
     torch.set_num_threads(args.threads[0])
     keep_freed_memory()  # as a training run does, for both sides
@@ -241,6 +264,8 @@ def main(arguments: list[str] | None = None) -> list[Result]:
             results.append(result)
             print(show(result), flush=True)
         write(args, notes, results)  # what is measured is kept, whatever comes next
+    if args.against and not show_changes(changes(earlier, results)):
+        raise SystemExit(1)
     return results
 
 

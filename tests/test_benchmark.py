@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -13,14 +14,21 @@ import torch
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "benchmark.py"
 
 
-@pytest.mark.parametrize("suite", ["pe", "gps", "plan", "epoch", "scale"])
-def test_every_suite(suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(sys, "path", [*sys.path, str(SCRIPT.parent)])
     spec = importlib.util.spec_from_file_location("benchmark", SCRIPT)
     assert spec is not None and spec.loader is not None
-    benchmark = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "benchmark", benchmark)
-    spec.loader.exec_module(benchmark)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "benchmark", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("suite", ["pe", "gps", "plan", "epoch", "scale"])
+def test_every_suite(
+    suite: str, benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counts: list[int] = []
     monkeypatch.setattr("torch.set_num_threads", counts.append)  # real threads wait for cores that are busy
     files = ["--json", str(tmp_path / "b.json"), "--plot", str(tmp_path / "b.png")]
@@ -33,6 +41,20 @@ def test_every_suite(suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     written = json.loads((tmp_path / "b.json").read_text())["results"]
     assert [w["threads"] for w in written] == [r.threads for r in results]
     assert (tmp_path / "b.png").stat().st_size > 1000
+
+
+def test_a_case_that_lost_speed_fails_the_comparison(
+    benchmark: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def result(case: str, ratio: float) -> object:
+        return benchmark.Result("gps", case, 1, 1.0, ratio, ratio, (ratio, ratio))
+
+    earlier = [{"case": "zinc", "threads": 1, "ratio": 2.0}, {"case": "gone", "threads": 1, "ratio": 1.0}]
+    same = benchmark.changes(earlier, [result("zinc", 1.96), result("new", 1.0)])
+    assert same == [("zinc", 1, pytest.approx(0.98))]
+    assert benchmark.show_changes(same)
+    assert not benchmark.show_changes(benchmark.changes(earlier, [result("zinc", 1.9)]))
+    assert "zinc" in capsys.readouterr().out.splitlines()[-1]
 
 
 @pytest.mark.parametrize("inverse", [True, False])
