@@ -85,9 +85,9 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
     from graphgps_pearl.report.aggregate import aggregate_rows, describe_run, write_aggregate
     from graphgps_pearl.report.pictures import annotate
     from graphgps_pearl.report.table import text_table
+    from graphgps_pearl.runs.folder import RunFolder, config_folder
     from graphgps_pearl.training.processes import rank
     from graphgps_pearl.training.run import run
-    from graphgps_pearl.training.run_folder import RunFolder, config_folder
 
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)  # after its import, which sets it
     register()

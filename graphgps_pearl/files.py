@@ -2,23 +2,24 @@
 
 :func:`write_atomically` writes under a temporary name, forces the content to disk and renames.
 :func:`write_verified` also appends a checksum of the content, which :func:`verify` and :func:`read_verified`
-compare. The checksum is xxh3 with 128 bits: it detects damage, not intent, at several GB/s. It comes after the
-content, where ``torch.load`` and zip readers ignore it, so one rename puts both in place.
+compare. The checksum is xxh3 with 128 bits: it detects damage, not intent, at several GB/s. It comes after
+the content, where ``torch.load`` and zip readers ignore it, so one rename puts both in place.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import xxhash
 
-from graphgps_pearl.errors import DataError
+from graphgps_pearl.errors import DataError, UserError
 
 Content = bytes | str | Callable[[BinaryIO], object]
 
@@ -27,6 +28,9 @@ PARTIAL = ".part"
 _MARK = b"\nxxh3-128 "
 _TRAILER = len(_MARK) + 32 + 1  # mark, hexadecimal digits, newline
 _CHUNK = 1 << 22
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DamagedFileError(DataError):
@@ -86,6 +90,26 @@ def remove_partial(folder: Path, older_than_seconds: float = 0.0) -> None:
         with contextlib.suppress(OSError):  # another process was faster
             if time.time() - leftover.stat().st_mtime >= older_than_seconds:
                 leftover.unlink(missing_ok=True)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says that the disk, a quota or a file is full."""
+    return isinstance(error, OSError) and error.errno in _FULL
+
+
+@contextlib.contextmanager
+def full_disk_in_one_line(folder: Path) -> Iterator[None]:
+    """Turn the system's error for a full disk into a line that says what is kept and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        reason = (error.strerror or "the disk is full").lower()
+        raise UserError(
+            f"{folder}: cannot be written, {reason}; what was saved before is whole. Free some space, "
+            "then the same command continues"
+        ) from error
 
 
 def content_hash(path: Path) -> str:

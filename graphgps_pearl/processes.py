@@ -31,7 +31,7 @@ def start_child(
 
 
 def end_with_parent() -> None:
-    """In a process that :func:`start_child` started: watch for the parent's end. Elsewhere nothing happens."""
+    """In a process that :func:`start_child` started: watch for the parent's end. Elsewhere: nothing."""
     if os.environ.pop(_VARIABLE, None):  # not for this process's own children
         threading.Thread(target=_watch, name="end-with-parent", daemon=True).start()
 

@@ -15,6 +15,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "graphgps_pearl"
 SHARED = {
     "errors",
     "escaping",
+    "files",
+    "processes",
     "switches",
     "vocabulary",
     "__version__",
@@ -27,16 +29,18 @@ MAY_IMPORT = {
     "data": {"config"},
     "encoders": {"config", "pearl"},
     "networks": {"config", "encoders", "layers"},
-    "training": {"config", "data", "encoders", "networks", "pearl"},
-    "experiments": {"command", "config", "data", "encoders", "inference", "report", "training"},
-    "report": {"command", "config", "data", "encoders", "inference", "training"},
-    "inference": {"command", "config", "data", "encoders", "networks", "training"},
+    "runs": {"config"},
+    "training": {"config", "data", "encoders", "networks", "pearl", "runs"},
+    "experiments": {"command", "config", "data", "encoders", "inference", "report", "runs", "training"},
+    "report": {"command", "config", "data", "encoders", "inference", "runs", "training"},
+    "inference": {"command", "config", "data", "encoders", "networks", "runs", "training"},
 }
 #: Libraries that have no business in a room.
 MUST_NOT_IMPORT = {
     "config": {"torch", "torch_geometric", "lightning"},
     "pearl": {"yacs", "torch_geometric.graphgym", "lightning"},
     "layers": {"yacs", "torch_geometric.graphgym", "lightning"},
+    "runs": {"lightning"},
 }
 
 

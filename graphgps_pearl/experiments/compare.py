@@ -19,7 +19,7 @@ from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.experiments.jobs import Ending, Job, do, in_turn
 from graphgps_pearl.report.command import comparison_parser, show
-from graphgps_pearl.training.run_folder import config_folder
+from graphgps_pearl.runs.folder import config_folder
 
 
 def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from graphgps_pearl.report.runs import FAILURE
+from graphgps_pearl.runs.folder import FAILURE
 
 #: Beside the run folders, so that ``--overwrite`` of a run does not take its log.
 LOG = "{}.log"

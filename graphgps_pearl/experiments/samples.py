@@ -15,7 +15,6 @@ import argparse
 import csv
 import io
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from graphgps_pearl.command import run_command
@@ -68,17 +67,17 @@ def evaluate_samples(argv: Sequence[str] | None = None, prog: str | None = None)
 
 def write(path: Path, name: str, points: Sequence[Point]) -> list[Path]:
     """Write ``samples.csv`` and its plots into a run folder."""
+    from graphgps_pearl.files import write_atomically
     from graphgps_pearl.report.plots import png, samples_plots
-    from graphgps_pearl.training.run_folder import RunFolder, write_atomically
 
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["samples", "table", name, "encoding_error"])
     writer.writerows([p.samples, p.table, p.metric, p.error] for p in points)
-    RunFolder(path).write_text(path / FILE, buffer.getvalue())
+    write_atomically(path / FILE, buffer.getvalue())
     files = [path / FILE]
     for plot, figure in samples_plots({path.parent.name: (name, list(points))}).items():
         content = png(figure)
         files.append(path / f"{plot}.png")
-        write_atomically(files[-1], partial(Path.write_bytes, data=content))
+        write_atomically(files[-1], content)
     return files

@@ -26,13 +26,8 @@ from graphgps_pearl.config.schema import put
 from graphgps_pearl.errors import ConfigError, UserError
 from graphgps_pearl.experiments.jobs import Ending, Job, do, in_turn
 from graphgps_pearl.experiments.search_space import Dimension, parse_space
-from graphgps_pearl.training.run_folder import (
-    RunFolder,
-    config_folder,
-    exclusive,
-    first_change,
-    settings,
-)
+from graphgps_pearl.runs.folder import RunFolder, config_folder, first_change, settings
+from graphgps_pearl.runs.lock import exclusive
 
 if TYPE_CHECKING:
     from optuna import Study, Trial

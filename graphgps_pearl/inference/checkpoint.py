@@ -17,7 +17,7 @@ from graphgps_pearl.errors import DataError
 from graphgps_pearl.inference.facts import ModelFacts, units_of
 from graphgps_pearl.inference.folder import build_network
 from graphgps_pearl.inference.model import Model
-from graphgps_pearl.training.run_folder import RunFolder, data_facts
+from graphgps_pearl.runs.folder import RunFolder, data_facts
 
 log = logging.getLogger(__name__)
 _NETWORK = "network."

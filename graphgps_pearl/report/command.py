@@ -32,7 +32,7 @@ def show(out_dir: Path, names: Sequence[str], baseline: str | None, split: str |
     """Print the comparison and write its files beside the runs."""
     from graphgps_pearl.report.comparison import compare as compare_runs
     from graphgps_pearl.report.page import as_text, write_report
-    from graphgps_pearl.report.runs import find_runs
+    from graphgps_pearl.runs.results import find_runs
 
     runs = find_runs(out_dir, names)
     comparison = compare_runs(runs, baseline, split)

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.report.runs import Run
-from graphgps_pearl.training.run_folder import REPEAT_KEYS, first_change
+from graphgps_pearl.runs.folder import REPEAT_KEYS, first_change
+from graphgps_pearl.runs.results import Run
 
 
 @dataclass(frozen=True)

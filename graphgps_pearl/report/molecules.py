@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphgps_pearl.report.runs import Run
+from graphgps_pearl.runs.results import Run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,16 +8,15 @@ import html
 import io
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
+from graphgps_pearl.files import write_atomically
 from graphgps_pearl.report.comparison import Comparison, Line
 from graphgps_pearl.report.molecules import drawings
 from graphgps_pearl.report.plots import all_plots
 from graphgps_pearl.report.published import dataset_title, published
-from graphgps_pearl.report.runs import Run
 from graphgps_pearl.report.table import markdown_table, number, text_table
-from graphgps_pearl.training.run_folder import write_atomically
+from graphgps_pearl.runs.results import Run
 
 
 def header(comparison: Comparison) -> list[str]:
@@ -172,5 +171,5 @@ def write_report(comparison: Comparison, runs: Mapping[str, Sequence[Run]], fold
     }
     contents = plots | {name: text.encode() for name, text in texts.items()}
     for name, content in contents.items():
-        write_atomically(folder / name, partial(Path.write_bytes, data=content))
+        write_atomically(folder / name, content)
     return folder / "report.html"

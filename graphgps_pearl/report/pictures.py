@@ -25,7 +25,7 @@ from torchmetrics.functional.classification import binary_precision_recall_curve
 from graphgps_pearl import config, data, encoders
 from graphgps_pearl.inference.loading import load
 from graphgps_pearl.report.plots import new_axes
-from graphgps_pearl.report.runs import Run, read_run
+from graphgps_pearl.runs.results import Run, read_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

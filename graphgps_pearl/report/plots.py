@@ -13,10 +13,10 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from graphgps_pearl.report.comparison import Comparison, spread
-from graphgps_pearl.report.runs import Run
 from graphgps_pearl.report.samples import Point, by_samples
 from graphgps_pearl.report.samples import read as read_samples
-from graphgps_pearl.training.run_folder import HARMLESS_KEYS, REPEAT_KEYS
+from graphgps_pearl.runs.folder import HARMLESS_KEYS, REPEAT_KEYS
+from graphgps_pearl.runs.results import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

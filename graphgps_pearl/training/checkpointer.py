@@ -18,9 +18,9 @@ from typing import Any
 
 import lightning.pytorch as pl
 
+from graphgps_pearl.runs.folder import RunFolder
 from graphgps_pearl.training.checkpoints import save_checkpoint
 from graphgps_pearl.training.processes import gather, largest
-from graphgps_pearl.training.run_folder import RunFolder
 from graphgps_pearl.training.stop_signals import StopSignals, interrupted
 from graphgps_pearl.training.task import GraphTask
 

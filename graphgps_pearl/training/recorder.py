@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import resource
 import statistics
 import sys
 import time
@@ -19,9 +18,9 @@ import lightning.pytorch as pl
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
+from graphgps_pearl.runs.folder import RunFolder
 from graphgps_pearl.training.checkpoints import save_checkpoint
 from graphgps_pearl.training.metrics import METRICS
-from graphgps_pearl.training.run_folder import RunFolder
 from graphgps_pearl.training.task import GraphTask
 
 
@@ -35,6 +34,12 @@ def peak_memory_mb() -> float:
     """Peak memory of this process: of the GPU if one is in use, else of the host."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         return torch.cuda.max_memory_allocated() / 2**20
+    if sys.platform == "win32":
+        import psutil
+
+        return psutil.Process().memory_info().peak_wset / 2**20
+    import resource  # not on Windows
+
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 

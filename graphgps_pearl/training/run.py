@@ -19,9 +19,12 @@ from yacs.config import CfgNode
 
 from graphgps_pearl import config, data, encoders, networks
 from graphgps_pearl.errors import ConfigError, DataError, UserError
+from graphgps_pearl.files import full_disk_in_one_line, write_atomically
+from graphgps_pearl.runs.checkpoints import find_checkpoint
+from graphgps_pearl.runs.folder import RunFolder, data_facts
 from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.checkpointer import Checkpointer
-from graphgps_pearl.training.checkpoints import LocalCheckpoints, find_checkpoint
+from graphgps_pearl.training.checkpoints import LocalCheckpoints
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.memory import (
     KNOBS,
@@ -41,7 +44,6 @@ from graphgps_pearl.training.processes import (
 )
 from graphgps_pearl.training.progress import Progress
 from graphgps_pearl.training.recorder import Recorder, metric_columns
-from graphgps_pearl.training.run_folder import RunFolder, data_facts, full_disk_in_one_line
 from graphgps_pearl.training.shared_norm import share_norms
 from graphgps_pearl.training.stop_signals import InterruptedRunError
 from graphgps_pearl.training.task import GraphTask, OptimSettings
@@ -85,7 +87,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     require_defined(metric, bundle.spec.select_split, bundle.splits[bundle.spec.select_split])
     first_decides(lambda: folder.require_same_data(bundle.identity))
     if rank() == 0:
-        folder.write_text(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")
+        write_atomically(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")
     splits = tuple(bundle.splits)
     task = GraphTask(network, loss, task_type, splits[1:], optim_settings(cfg), seed=cfg.seed)
     recorder = Recorder(
@@ -111,7 +113,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
         **recorder.summary(),
     }
     if rank() == 0:
-        folder.write_text(folder.result, json.dumps(result, indent=2) + "\n")
+        write_atomically(folder.result, json.dumps(result, indent=2) + "\n")
     return result
 
 

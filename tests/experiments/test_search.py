@@ -17,7 +17,7 @@ from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.experiments import search as searching
 from graphgps_pearl.experiments.jobs import Ending
 from graphgps_pearl.experiments.search_space import parse_dimension, parse_space
-from graphgps_pearl.report.runs import find_runs
+from graphgps_pearl.runs.results import find_runs
 
 pytest.importorskip("optuna", reason="the search needs Optuna (pip install optuna)")
 REPOSITORY = Path(__file__).resolve().parents[2]

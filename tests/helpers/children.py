@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import BinaryIO
 
 from helpers.small_runs import train
 
@@ -42,7 +43,7 @@ def kill_at_operation(number: int) -> None:
 
     Operations are forcing to disk, renaming, copying, and every write of a checkpoint, which is cut in two.
     """
-    from graphgps_pearl.training import checkpoints
+    from graphgps_pearl import files
 
     count = [0]
 
@@ -63,16 +64,17 @@ def kill_at_operation(number: int) -> None:
 
     os.fsync = before(os.fsync)
     Path.replace = before(Path.replace)  # type: ignore[method-assign]
-    shutil.copyfile = before(shutil.copyfile)
-    write = checkpoints.write_bytes
+    shutil.copyfileobj = before(shutil.copyfileobj)
+    fill = files.fill
 
-    def half(path: Path, content: bytes) -> None:
-        if now():
-            path.write_bytes(content[: len(content) // 2])
+    def half(file: BinaryIO, content: files.Content) -> None:
+        if isinstance(content, bytes) and now():
+            file.write(content[: len(content) // 2])
+            file.flush()
             die()
-        write(path, content)
+        fill(file, content)
 
-    checkpoints.write_bytes = half
+    files.fill = half
 
 
 def join_processes(rank: int, world_size: int, port: int) -> None:

@@ -13,8 +13,8 @@ import torch
 from graphgps_pearl import config
 from graphgps_pearl.command import run_command
 from graphgps_pearl.registry import register
+from graphgps_pearl.runs.folder import RunFolder
 from graphgps_pearl.training.run import run
-from graphgps_pearl.training.run_folder import RunFolder
 
 #: 12 training batches in three epochs; shuffling, dropout and R-PEARL's samples.
 CONFIG = """

@@ -11,8 +11,8 @@ import pytest
 from helpers import children
 from helpers.small_runs import SmallRuns, assert_same_run, checkpoint, numbers
 
-from graphgps_pearl.training.checkpoints import find_checkpoint
-from graphgps_pearl.training.run_folder import RunFolder
+from graphgps_pearl.runs.checkpoints import find_checkpoint
+from graphgps_pearl.runs.folder import RunFolder
 
 EVERY_BATCH = ("train.ckpt_every_batches", "1")
 
@@ -126,7 +126,7 @@ def limit_file_size(size: int) -> None:
 def test_a_file_that_grows_too_large_stops_the_run_and_leaves_earlier_files_whole(runs, finished, tmp_path):
     size = (finished / "best.ckpt").stat().st_size
     output = tmp_path / "output"
-    child = children.start(runs.arguments(), output, children.kill_at_operation, 20)  # an epoch or two
+    child = children.start(runs.arguments(), output, children.kill_at_operation, 30)  # an epoch or two
     child.join(120)
     was = position(runs)
     assert was > (0, 0)

@@ -63,8 +63,8 @@ def test_a_number_that_is_none_stops_before_the_weights_and_names_the_graphs(
 
 
 def test_nan_is_never_best(tmp_path):
+    from graphgps_pearl.runs.folder import RunFolder
     from graphgps_pearl.training.recorder import Recorder
-    from graphgps_pearl.training.run_folder import RunFolder
 
     recorder = Recorder(RunFolder(tmp_path), [], "val_mae", larger_is_better=False)
     assert not recorder.improves(math.nan)

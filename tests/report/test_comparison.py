@@ -10,7 +10,7 @@ from graphgps_pearl.report.command import report
 from graphgps_pearl.report.comparison import compare, paired_p_value, spread
 from graphgps_pearl.report.page import as_csv, as_markdown, as_text
 from graphgps_pearl.report.published import published
-from graphgps_pearl.report.runs import find_runs
+from graphgps_pearl.runs.results import find_runs
 
 CONFIG = """
 dataset: {{format: PyG-ZINC, name: subset, node_encoder_name: {encoder}}}

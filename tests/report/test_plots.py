@@ -6,8 +6,8 @@ import yaml
 from graphgps_pearl import config
 from graphgps_pearl.report.comparison import compare
 from graphgps_pearl.report.plots import _common_name, ablation_plots, all_plots, differing_keys
-from graphgps_pearl.report.runs import find_runs
-from graphgps_pearl.training.run_folder import flatten
+from graphgps_pearl.runs.folder import flatten
+from graphgps_pearl.runs.results import find_runs
 
 
 @pytest.fixture

@@ -19,14 +19,12 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
-import errno
-import fcntl
+import io
 import json
 import logging
-import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,6 +33,8 @@ import yaml
 
 from graphgps_pearl import config
 from graphgps_pearl.errors import UserError
+from graphgps_pearl.files import remove_partial, write_atomically
+from graphgps_pearl.runs.lock import exclusive
 
 log = logging.getLogger(__name__)
 
@@ -54,46 +54,9 @@ HARMLESS_KEYS = frozenset(
         "train.ckpt_every_seconds",
     }
 )
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Why a run that ``compare`` or ``search`` started ended early.
+FAILURE = "failed.txt"
 _LIBRARIES = ("torch", "torch-geometric", "lightning", "torchmetrics", "rdkit", "ogb", "numpy")
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Call ``write`` on a temporary path and rename it to ``path`` once it is on disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def full_disk_in_one_line(folder: Path) -> Iterator[None]:
-    """Turn the system's error for a full disk into a line that says what is kept and what to do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        reason = (error.strerror or "the disk is full").lower()
-        raise UserError(
-            f"{folder}: cannot be written, {reason}; what was saved before is whole. Free some space, "
-            "then the same command continues"
-        ) from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Force a rename in this folder to disk, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -118,29 +81,6 @@ def first_change(
         if old.get(key) != new.get(key):
             return f"{key} = {old.get(key)!r} instead of {new.get(key)!r}"
     return None
-
-
-@contextlib.contextmanager
-def exclusive(path: Path, busy: str) -> Iterator[None]:
-    """Hold a lock on a file, or say that another process is ``busy``; the system frees that of a dead one."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("w")
-    except OSError as error:
-        if error.errno in _FULL:
-            raise
-        raise UserError(
-            f"{path.parent}: cannot be made or written ({error.strerror}); choose another out_dir"
-        ) from error
-    with lock as file:
-        try:
-            # Not flock: child processes would inherit it and outlive a killed parent.
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            raise UserError(busy) from None
-        except OSError as error:  # some network file systems have no locks
-            log.info("%s cannot be locked (%s)", path, error.strerror)
-        yield
 
 
 def config_folder(out_dir: Path, cfg_file: Path, name_tag: str) -> Path:
@@ -181,13 +121,12 @@ class RunFolder:
             else:
                 shutil.rmtree(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
-        for leftover in (*self.path.glob(".*.ckpt"), *self.path.glob(".*.[0-9]*")):
-            leftover.unlink(missing_ok=True)  # of a process that was killed while it wrote
+        remove_partial(self.path)
         if self._has_begun():
             self._require_same(config_text)
         else:
-            self.write_text(self.config, config_text)
-        self.write_text(self.path / "versions.json", json.dumps(versions(), indent=2) + "\n")
+            write_atomically(self.config, config_text)
+        write_atomically(self.path / "versions.json", json.dumps(versions(), indent=2) + "\n")
 
     def _has_begun(self) -> bool:
         return any(p.exists() for p in (self.last, self.previous, self.best, self.result))
@@ -232,10 +171,6 @@ class RunFolder:
                 "give --overwrite to replace that run, or name_tag NAME to keep both"
             )
 
-    def write_text(self, path: Path, text: str) -> None:
-        """Write a text file whole or not at all."""
-        write_atomically(path, lambda temporary: temporary.write_text(text))
-
     def read_result(self) -> dict[str, Any] | None:
         """The finished run's result, or None while it is unfinished."""
         try:
@@ -248,13 +183,11 @@ class RunFolder:
         """Begin ``metrics.csv``, or drop the rows that the resumed run is about to write again."""
         kept = [row for row in self.read_metrics() if int(row["epoch"]) < first_epoch]
 
-        def write(temporary: Path) -> None:
-            with temporary.open("w", newline="") as file:
-                writer = csv.DictWriter(file, columns, restval="")
-                writer.writeheader()
-                writer.writerows(kept)
-
-        write_atomically(self.metrics, write)
+        table = io.StringIO(newline="")
+        writer = csv.DictWriter(table, columns, restval="")
+        writer.writeheader()
+        writer.writerows(kept)
+        write_atomically(self.metrics, table.getvalue())
         self._columns = tuple(columns)
 
     def append_metrics(self, row: Mapping[str, float]) -> None:

@@ -1,10 +1,11 @@
-"""Finding runs on disk and saying in which state each of them is."""
+"""Finding runs on disk, saying in which state each of them is, and the mean over seeds."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +14,9 @@ from typing import Any
 import yaml
 
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.training.run_folder import RunFolder, settings
+from graphgps_pearl.runs.folder import FAILURE, REPEAT_KEYS, RunFolder, first_change, settings
 
 log = logging.getLogger(__name__)
-
-FAILURE = "failed.txt"  # in the folder of a run that failed or was pruned
 
 
 @dataclass(frozen=True)
@@ -118,3 +117,31 @@ def readable(folders: Sequence[Path]) -> list[Run]:
 
 def _listing(out_dir: Path) -> str:
     return ", ".join(sorted(p.name for p in out_dir.iterdir() if p.is_dir())) or "none"
+
+
+def alike(runs: Sequence[Run]) -> list[Run]:
+    """The runs whose settings are those of the newest but for the seed; others are named and left out."""
+    newest = max(runs, key=lambda run: RunFolder(run.path).result.stat().st_mtime_ns)
+    alike = []
+    for run in runs:
+        changed = first_change(run.settings, newest.settings, REPEAT_KEYS)
+        if changed is None:
+            alike.append(run)
+        else:
+            log.warning("%s is left out of the mean: it has %s", run.path, changed)
+    return alike
+
+
+def aggregate(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Mean and standard deviation (n - 1) over the runs of one config, at each run's best epoch."""
+    columns = list(dict.fromkeys(c for r in results for c in r["best"] if c != "epoch"))
+    values = {c: [r["best"][c] for r in results if c in r["best"]] for c in columns}
+    return {
+        "config": results[0]["config"],
+        "seeds": [r["seed"] for r in results],
+        "metric": results[0]["metric"],
+        "parameters": results[0]["parameters"],
+        "splits": results[0]["splits"],
+        "mean": {c: statistics.fmean(v) for c, v in values.items()},
+        "std": {c: statistics.stdev(v) if len(v) > 1 else 0.0 for c, v in values.items()},
+    }

@@ -1,7 +1,7 @@
 import pytest
 
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.training.run_folder import RunFolder, write_atomically
+from graphgps_pearl.runs.folder import RunFolder
 
 CONFIG = "seed: 0\ngt:\n  layers: 3\nnum_workers: 0\n"
 
@@ -25,20 +25,6 @@ def test_a_key_that_came_later_was_at_its_default(tmp_path):
     folder.open(f"{CONFIG}posenc_BPEARL:\n  plan: batch\n")
     with pytest.raises(UserError, match=r"posenc_BPEARL.plan = 'batch' instead of 'cached'"):
         folder.open(f"{CONFIG}posenc_BPEARL:\n  plan: cached\n")
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path):
-    target = tmp_path / "file"
-    write_atomically(target, lambda path: path.write_text("old"))
-
-    def fail(path):
-        path.write_text("half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        write_atomically(target, fail)
-    assert target.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 def test_resumed_metrics_drop_what_will_be_written_again(tmp_path):

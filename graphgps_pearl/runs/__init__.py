@@ -1,0 +1,1 @@
+"""What runs leave on disk: folders, checkpoints, locks, results of seeds and their mean. Trains nothing."""
