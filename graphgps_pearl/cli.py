@@ -11,10 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphgps_pearl import __version__, config
+from graphgps_pearl import __version__
 from graphgps_pearl.command import run_command
-from graphgps_pearl.config import shipped
-from graphgps_pearl.errors import UserError
+from graphgps_pearl.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -58,6 +57,9 @@ def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     args = train_parser(prog).parse_intermixed_args(argv)
 
     def work() -> None:
+        from graphgps_pearl import config
+        from graphgps_pearl.config import shipped
+
         file = config.find(args.cfg)
         cfg = config.load(file, args.overrides)
         if args.mark_done and file.parent == shipped.folder() and file != Path(args.cfg):
@@ -114,12 +116,12 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
 
 def run_configs(cfg: CfgNode, repeat: int) -> list[tuple[int, CfgNode]]:
     """(folder name, config) of every run: one per seed, or one per split of ``run_multiple_splits``."""
+    from graphgps_pearl import config
+
     if not cfg.run_multiple_splits:
         return [(cfg.seed + i, config.override(cfg, ["seed", cfg.seed + i])) for i in range(repeat)]
     if repeat > 1:
-        raise config.ConfigError(
-            "--repeat goes with one split; run_multiple_splits already names several runs"
-        )
+        raise ConfigError("--repeat goes with one split; run_multiple_splits already names several runs")
     return [
         (index, config.override(cfg, ["dataset.split_index", index])) for index in cfg.run_multiple_splits
     ]
@@ -135,6 +137,8 @@ def configs(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     args = parser.parse_args(argv)
 
     def work() -> None:
+        from graphgps_pearl.config import shipped
+
         if args.name is None:
             if args.copy is not None:
                 raise UserError("--copy: say which config, such as: configs zinc-bpearl --copy")
@@ -197,4 +201,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
         parser.parse_args(words[:1])
     module, _, function = COMMANDS[words[0]][0].partition(":")
-    return getattr(import_module(module), function)(words[1:], prog=f"{prog} {words[0]}")
+    failed = run_command(lambda: import_module(module))  # which says what an install without [train] lacks
+    return failed or getattr(sys.modules[module], function)(words[1:], prog=f"{prog} {words[0]}")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.escaping import printable
+from graphgps_pearl.extras import named_extras
 
 
 class _PlainLines(logging.Formatter):
@@ -27,7 +28,8 @@ def run_command(work: Callable[[], object]) -> int:
     logging.basicConfig(handlers=[handler])
     logging.getLogger("graphgps_pearl").setLevel(logging.INFO)
     try:
-        work()
+        with named_extras():
+            work()
     except UserError as error:
         print(f"error: {printable(error)}", file=sys.stderr)
         return getattr(error, "code", 2)

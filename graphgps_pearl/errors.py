@@ -11,3 +11,7 @@ class ConfigError(UserError):
 
 class DataError(UserError):
     """A dataset, file, row or graph that cannot be used."""
+
+
+class MissingExtraError(UserError, ImportError):
+    """A package of an optional extra that is not installed."""

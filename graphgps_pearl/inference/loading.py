@@ -26,15 +26,15 @@ def load(path: str | Path, device: str | torch.device | None = None) -> Model:
     """
     chosen = choose_device(device)
     place = Path(path).expanduser()
+    if is_config(place):
+        raise DataError(
+            f"{place}: is a config, which has no weights; train it first: graphgps-pearl train --cfg {place}"
+        )
     if not place.exists():
         if str(path) in shipped_names():
             return read_model(SHIPPED / str(path), chosen)
         raise DataError(_unknown(str(path)))
     if place.is_file():
-        if is_config(place):
-            raise DataError(
-                f"{place}: is a config, which has no weights; train it first: main.py --cfg {place}"
-            )
         return read_run(place, chosen)
     if is_model_folder(place):
         return read_model(place, chosen)
