@@ -79,9 +79,9 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     """``compare FILE... --seeds N`` or ``compare --base FILE --encoders A B ... [KEY VALUE ...]``."""
     parser = comparison_parser(prog, "Train configs side by side and compare them.")
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help="config files, then KEY VALUE pairs for all of them"
+        "files", nargs="*", metavar="FILE", help="configs (files or names), then KEY VALUE pairs for all"
     )
-    parser.add_argument("--base", metavar="FILE", type=Path, help="config into which --encoders are put")
+    parser.add_argument("--base", metavar="FILE", help="config into which --encoders are put")
     parser.add_argument(
         "--encoders", nargs="+", metavar="NAME", default=[], help="none, RWSE, BPEARL, RPEARL+BPEARL, ..."
     )
@@ -107,18 +107,30 @@ def _endings(jobs: Sequence[Job], at_once: int) -> Iterator[tuple[Job, Ending]]:
     return zip(jobs, in_turn(partial(do, alone=at_once < 2), jobs, at_once), strict=True)
 
 
+def _is_file(word: str) -> bool:
+    return word.endswith((".yaml", ".yml"))
+
+
+def _before_keys(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names (of configs, of encoders) up to the first config key, and the rest."""
+    keys = config.defaults()
+    names = list(takewhile(lambda word: _is_file(word) or not ("." in word or word in keys), words))
+    return names, list(words[len(names) :])
+
+
 def _jobs(args: argparse.Namespace) -> list[Job]:
-    files = [Path(word) for word in args.files if word.endswith((".yaml", ".yml"))]
-    words = [word for word in args.files if not word.endswith((".yaml", ".yml"))]
-    encoders = list(takewhile(lambda word: "." not in word and word not in config.defaults(), args.encoders))
-    words += args.encoders[len(encoders) :]  # KEY VALUE words right behind the encoders
+    named, words = _before_keys(args.files)
+    files = [config.find(word) for word in [*named, *filter(_is_file, words)]]
+    words = [word for word in words if not _is_file(word)]
+    encoders, more = _before_keys(args.encoders)  # KEY VALUE words may stand right behind the encoders
+    words += more
     if bool(args.base) != bool(encoders) or bool(args.base) == bool(files):
         raise UserError("give config files, or --base FILE with --encoders NAME ...")
     if args.seeds < 1:
         raise UserError(f"--seeds {args.seeds}: at least one run of each config")
     if files:
         return plan(files, args.seeds, words)
-    chosen = with_encoders(args.base, encoders, words)
+    chosen = with_encoders(config.find(args.base), encoders, words)
     for encoder, (file, _) in zip(encoders, chosen, strict=True):
         print(f"{encoder}: {file}", flush=True)
     each = [plan([file], args.seeds, over) for file, over in chosen]

@@ -42,7 +42,7 @@ def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     args = read_arguments(argv, prog)
 
     def work() -> None:
-        file = Path(args.config)
+        file = config.find(args.config)
         cfg = config.load(file, args.overrides)
         space = parse_space(args.keys, cfg)
         if args.trials < 1:
@@ -82,7 +82,7 @@ def _parser(prog: str | None) -> argparse.ArgumentParser:
         "one. KEY=A,B,C chooses, KEY=LOW:HIGH is a range, LOW:HIGH:STEP one in steps, LOW:HIGH:log a "
         "logarithmic one.",
     )
-    parser.add_argument("config", metavar="CONFIG", help="config file to start from")
+    parser.add_argument("config", metavar="CONFIG", help="config (file or name) to start from")
     parser.add_argument("overrides", nargs="*", metavar="KEY VALUE", help="config keys to set in all trials")
     parser.add_argument(
         "--keys",

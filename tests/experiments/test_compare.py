@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from graphgps_pearl import config
+from graphgps_pearl.experiments import compare as compare_module
 from graphgps_pearl.experiments.compare import compare as compare_command
 from graphgps_pearl.experiments.compare import plan, with_encoders
 
@@ -32,6 +35,31 @@ def test_encoders_take_their_settings_from_the_config_beside_the_base():
         "name_tag",
         "RandomID",
     ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    (
+        "--base quickstart --encoders none BPEARL --seeds 2 seed 5",
+        "--seeds 2 --base quickstart --encoders none BPEARL seed 5",
+        "quickstart csl-none run_multiple_splits [] --seeds 2 seed 5",
+        "quickstart seed 5 --seeds 2 {configs}/csl-none.yaml run_multiple_splits []",
+    ),
+)
+def test_configs_by_name(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compare_module, "_endings", lambda jobs, at_once: iter(planned.extend(jobs) or ()))
+    monkeypatch.setattr(compare_module, "show", lambda *args: None)
+    planned: list[compare_module.Job] = []
+    configs = Path(__file__).resolve().parents[2] / "configs"
+    assert compare_command(line.format(configs=configs).split()) == 0
+    assert [job.seed for job in planned] == [5, 5, 6, 6]
+    assert {job.file.parent for job in planned} == {configs}
+
+
+def test_a_wrong_name_suggests_the_nearest(capsys):
+    assert compare_command(["zinc-none", "zinc-rswe", "seed", "1"]) == 2
+    assert "zinc-rswe" in (said := capsys.readouterr().err) and "zinc-rwse" in said
 
 
 def test_encoders_go_into_the_network_of_the_base():
