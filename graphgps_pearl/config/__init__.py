@@ -5,13 +5,12 @@ file means the same here. :data:`SCHEMA` has every key with its type, range and 
 ``docs/configuration.md`` is made from it. Nothing here imports torch or PyG but the body of :func:`activate`.
 """
 
-from graphgps_pearl.config.graphgym import activate
 from graphgps_pearl.config.key import Key
-from graphgps_pearl.config.loading import dump, load, override, parse, read, unused
-from graphgps_pearl.config.resolving import encodings
+from graphgps_pearl.config.loading import activate, dump, load, override, parse, read, unused
+from graphgps_pearl.config.posenc import kernel_times
+from graphgps_pearl.config.rules import encodings
 from graphgps_pearl.config.schema import SCHEMA, add_group, defaults
 from graphgps_pearl.config.shipped import find
-from graphgps_pearl.config.times import kernel_times
 from graphgps_pearl.errors import ConfigError
 
 __all__ = [

@@ -53,7 +53,8 @@ class Key:
         length: fewest and most items of a list.
         optional: ``null`` is allowed.
         check: says what is wrong with a value of the right type, or None.
-        used: False if graphgps_pearl does not use the key and has it for the sake of foreign files.
+        used: False if graphgps_pearl does not use the key and accepts it so that GraphGPS's files load.
+        always: an unused key whose wish is granted in every run, so that setting it is not reported.
     """
 
     default: Value
@@ -69,6 +70,7 @@ class Key:
     optional: bool = False
     check: Callable[[Value], str | None] | None = field(default=None, repr=False)
     used: bool = True
+    always: bool = False
 
     def __post_init__(self) -> None:
         if self.type is None:
@@ -146,6 +148,9 @@ class Key:
         raise BadValueError(
             f"expected {self.allowed}" + (f"; did you mean {spelled[near[0]]}?" if near else "")
         )
+
+
+Groups = Mapping[str, tuple[str, Mapping[str, Key]]]  # name of a group: what it is about, and its keys
 
 
 def as_written(raw: object) -> object:

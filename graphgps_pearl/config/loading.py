@@ -1,4 +1,4 @@
-"""Config files and command-line words to a checked, frozen config, and back to text.
+"""Config files and command-line words to a checked, frozen config, and from there to text or to GraphGym.
 
 Every mistake is one :class:`ConfigError` of one line that names the file and line, the key, its value, what
 is allowed, and the nearest key where the key is unknown.
@@ -13,16 +13,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import yaml
 from yacs.config import CfgNode
 
 from graphgps_pearl.config.key import BadValueError, Scalar, Value, as_written
-from graphgps_pearl.config.nearest import nearest
-from graphgps_pearl.config.resolving import resolve
-from graphgps_pearl.config.rules import check
-from graphgps_pearl.config.schema import SCHEMA, SECTIONS, defaults, get, put
+from graphgps_pearl.config.posenc import kernel_times
+from graphgps_pearl.config.rules import check, resolve
+from graphgps_pearl.config.schema import SCHEMA, SECTIONS, defaults, get, nearest, put
 from graphgps_pearl.config.shipped import SUFFIXES, find, names
-from graphgps_pearl.config.yaml_tree import MAX_BYTES, parse_yaml
+from graphgps_pearl.config.yaml_text import MAX_BYTES, parse_yaml, to_yaml
 from graphgps_pearl.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -106,12 +104,49 @@ def _value(setting: Setting) -> Value:
 
 def dump(cfg: CfgNode) -> str:
     """The whole config as YAML; loading it gives an equal config."""
-    return yaml.dump(_plain(cfg), Dumper=_Dumper, sort_keys=False, width=10_000)
+    return to_yaml(_plain(cfg))
 
 
 def unused(cfg: CfgNode) -> list[str]:
     """Keys that differ from their defaults and that graphgps_pearl does not use."""
-    return [key for key, entry in SCHEMA.items() if not entry.used and get(cfg, key) != entry.default]
+    ignored = (key for key, entry in SCHEMA.items() if not (entry.used or entry.always))
+    return [key for key in ignored if get(cfg, key) != SCHEMA[key].default]
+
+
+def activate(cfg: CfgNode, dim_in: int | None = None, dim_out: int | None = None) -> None:
+    """Copy a config into GraphGym's global one, with what GraphGym and upstream's main derive from it.
+
+    GraphGym's config is set up anew first, so groups that a third party added with ``register_config`` are
+    there with their defaults, and nothing of an earlier config is left. ``dim_in`` and ``dim_out`` (columns
+    of the node features, number of outputs) go to ``cfg.share``. The config given is not changed.
+    """
+    from torch_geometric.graphgym.config import cfg as target
+    from torch_geometric.graphgym.config import set_cfg
+
+    target.defrost()
+    set_cfg(target)
+    _copy(cfg, target)
+    target["run_dir"] = cfg.run_dir or cfg.out_dir
+    target.gnn["layers_post_mp"] = max(1, cfg.gnn.layers_post_mp)
+    if cfg.gnn.head == "default":
+        target.gnn["head"] = cfg.dataset.task
+    if cfg.dataset.task == "graph":
+        target.dataset["transductive"] = False
+    target.posenc_RWSE.kernel["times"] = kernel_times(cfg.posenc_RWSE.kernel)
+    if dim_in is not None:
+        target.share["dim_in"] = dim_in
+    if dim_out is not None:
+        target.share["dim_out"] = dim_out
+
+
+def _copy(source: CfgNode, target: CfgNode) -> None:
+    for key, value in source.items():
+        if isinstance(value, CfgNode):
+            if not isinstance(target.get(key), CfgNode):
+                target[key] = CfgNode()
+            _copy(value, target[key])
+        else:
+            target[key] = list(value) if isinstance(value, list) else value
 
 
 def _finish(cfg: CfgNode, settings: list[Setting], layers: dict[str, int], name: str) -> CfgNode:
@@ -213,16 +248,3 @@ def _near_file(path: Path) -> str:
 
 def _plain(node: CfgNode) -> dict[str, Any]:
     return {key: _plain(value) if isinstance(value, CfgNode) else value for key, value in node.items()}
-
-
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # C if it is there
-    """Lists on one line, everything else as YAML's safe subset has it."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Write equal values out: aliases are refused on loading."""
-        return True
-
-
-_Dumper.add_representer(
-    list, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
-)

@@ -1,17 +1,37 @@
-"""Every key of the config in one table, and the config that all defaults make."""
+"""Every key of the config in one table, the config of all defaults, and the key a user probably meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher, get_close_matches
 
 from yacs.config import CfgNode
 
-from graphgps_pearl.config.groups import GROUPS
+from graphgps_pearl.config import data, model, posenc, training
 from graphgps_pearl.config.key import Key, Value
+from graphgps_pearl.config.unused import unused_keys
 
 SCHEMA: dict[str, Key] = {}
 SECTIONS: set[str] = set()  # every name under which further keys stand: gt, posenc_LapPE.eigen, ...
 _HELP: dict[str, str] = {}
+
+# Names from other code bases that resemble nothing in ours.
+_ELSEWHERE = {
+    "device": "accelerator",
+    "lr": "optim.base_lr",
+    "learning_rate": "optim.base_lr",
+    "wd": "optim.weight_decay",
+    "epochs": "optim.max_epoch",
+    "num_epochs": "optim.max_epoch",
+    "warmup_epochs": "optim.num_warmup_epochs",
+    "grad_clip": "optim.clip_grad_norm_value",
+    "num_heads": "gt.n_heads",
+    "loss": "model.loss_fun",
+    "pooling": "model.graph_pooling",
+    "pearl_k": "posenc_BPEARL.num_taps",
+    "pe_dims": "posenc_BPEARL.dim_pe",
+    "basis": "posenc_BPEARL.enable",
+}
 
 
 def add_group(name: str, keys: Mapping[str, Key], about: str = "") -> None:
@@ -60,7 +80,7 @@ def get(cfg: CfgNode, key: str) -> Value:
 
 
 def put(cfg: CfgNode, key: str, value: Value) -> None:
-    """Set a dotted key, making the groups on the way; yacs's own checks and freezing are passed by."""
+    """Set a dotted key, making the groups it is in; yacs's own checks and freezing do not apply."""
     *path, last = key.split(".")
     node = cfg
     for part in path:
@@ -70,5 +90,42 @@ def put(cfg: CfgNode, key: str, value: Value) -> None:
     node[last] = value
 
 
-for _name, _module in GROUPS.items():
-    add_group(_name, _module.KEYS, _module.__doc__ or "")
+def nearest(key: str) -> str:
+    """How to go on from an unknown key: ``did you mean gt.n_heads?``, or the keys of its group."""
+    group, _, leaf = key.rpartition(".")
+    names = [*SCHEMA, *sorted(SECTIONS)]
+    siblings = {name.rpartition(".")[2]: name for name in names if name.rpartition(".")[0] == group}
+    same_leaf = [name for name in names if name.rpartition(".")[2] == leaf]
+    same_leaf.sort(key=lambda name: (not _used(name), -SequenceMatcher(None, key, name).ratio()))
+    by_lower = {name.lower(): name for name in names}
+    found = (
+        [by_lower[name] for name in [key.lower()] if name in by_lower]
+        or [siblings[name] for name in get_close_matches(leaf, siblings, n=1, cutoff=0.7)]
+        or ([_ELSEWHERE[leaf]] if leaf in _ELSEWHERE else [])
+        or same_leaf
+        or [siblings[name] for name in get_close_matches(leaf, siblings, n=1)]
+        or get_close_matches(key, names, n=1)
+    )
+    if found:
+        return f"did you mean {_describe(found[0])}?"
+    return f"{group or 'the config'} has {', '.join(siblings)}" if siblings else "see docs/configuration.md"
+
+
+def _used(key: str) -> bool:
+    return key not in SCHEMA or SCHEMA[key].used
+
+
+def _describe(key: str) -> str:
+    return f"{key} ({SCHEMA[key].allowed})" if key in SCHEMA else f"the group {key}"
+
+
+for _name, (_about, _keys) in {
+    "": training.GROUPS[""],
+    **data.GROUPS,
+    **posenc.GROUPS,
+    **model.GROUPS,
+    **training.GROUPS,
+}.items():
+    add_group(_name, _keys, _about)
+for _key, _entry in unused_keys():
+    add_group(group_of(_key), {_key.partition(".")[2] or _key: _entry})

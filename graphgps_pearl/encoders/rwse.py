@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.transforms import BaseTransform
 
-from graphgps_pearl.config.times import kernel_times
+from graphgps_pearl.config import kernel_times
 from graphgps_pearl.encoders.base import PosEncEncoder
 from graphgps_pearl.encoders.mlp import mlp
 from graphgps_pearl.encoders.transforms import AddRandomWalkDiagonal

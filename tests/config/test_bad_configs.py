@@ -199,11 +199,11 @@ WORDS = {
     ),
     "an encoding for every layer of GraphGym's network": (
         "dataset.node_encoder_name TypeDictNode+RPEARL posenc_RPEARL.inject every_layer model.type gnn",
-        "posenc_RPEARL.inject = every_layer: GraphGym's model.type gnn has no place for it",
+        "posenc_RPEARL.inject = every_layer: GraphGym's model.type gnn",
     ),
     "pairs for GraphGym's network": (
         "dataset.node_encoder_name TypeDictNode+BPEARL posenc_BPEARL.pair_bias shared model.type gnn",
-        "posenc_BPEARL.pair_bias = shared: GraphGym's model.type gnn has no place for it",
+        "posenc_BPEARL.pair_bias = shared: GraphGym's model.type gnn",
     ),
     "chunks under batch norm": (
         "dataset.node_encoder_name TypeDictNode+RPEARL posenc_RPEARL.chunk_size 10",

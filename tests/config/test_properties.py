@@ -9,7 +9,7 @@ from graphgps_pearl import config
 from graphgps_pearl.config.key import BadValueError, Key
 from graphgps_pearl.config.loading import _flatten
 from graphgps_pearl.config.schema import get, put
-from graphgps_pearl.config.yaml_tree import parse_yaml
+from graphgps_pearl.config.yaml_text import parse_yaml
 from graphgps_pearl.errors import ConfigError
 
 BPEARL = """

@@ -12,10 +12,10 @@ from graphgps_pearl import config
 PROGRAM = """
 import sys
 from graphgps_pearl import config
-from graphgps_pearl.config import document
+from graphgps_pearl.config.__main__ import document
 cfg = config.load(sys.argv[1])
 config.dump(cfg)
-document.document()
+document()
 try:
     config.load(sys.argv[1], ["gt.n_heads", "5"])
 except config.ConfigError:

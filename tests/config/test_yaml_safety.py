@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from graphgps_pearl import config
-from graphgps_pearl.config.yaml_tree import MAX_BYTES, MAX_DEPTH
+from graphgps_pearl.config.yaml_text import MAX_BYTES, MAX_DEPTH
 from graphgps_pearl.errors import ConfigError
 
 

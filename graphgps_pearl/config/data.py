@@ -1,8 +1,9 @@
-"""Which data, how it is split and featurised, and which encoders read it."""
+"""Keys of the data: which dataset, how it is split and featurised, and which encoders read it."""
 
 from __future__ import annotations
 
-from graphgps_pearl.config.key import Key
+from graphgps_pearl.config.key import Groups, Key
+from graphgps_pearl.vocabulary import TASK_TYPES, TASKS
 
 
 def _composition(name: str) -> str | None:
@@ -18,7 +19,7 @@ def _parts(parts: list[float]) -> str | None:
     return "expected parts of the whole that sum to 1, or numbers of graphs"
 
 
-KEYS = {
+_DATASET = {
     "format": Key(
         "PyG", "Kind of dataset, spelled as GraphGPS does (PyG-ZINC, OGB, ...), or embedded, or csv."
     ),
@@ -43,17 +44,12 @@ KEYS = {
     "smiles_column": Key("smiles", "csv: column with the SMILES."),
     "target_columns": Key([], "csv: columns with the targets; empty = every other column.", type=list[str]),
     "split_column": Key("", "csv: column that says train, val or test, for split_mode standard."),
-    "task": Key("node", "What is predicted for.", choices=("node", "edge", "graph", "link_pred")),
+    "task": Key("node", "What is predicted for.", choices=TASKS),
     "task_type": Key(
         "classification",
         "Kind of target.",
-        choices=(
-            "classification",
-            "classification_binary",
-            "classification_multilabel",
-            "regression",
-        ),
-        aliases={"classification_multi": "classification"},  # GraphGym's word for exclusive classes
+        choices=TASK_TYPES,
+        aliases={"classification_multi": "classification"},  # GraphGym's name for exclusive classes
     ),
     "split_mode": Key("standard", "How the data is split: standard, random, scaffold, size, or cv-..."),
     "split": Key(
@@ -65,7 +61,6 @@ KEYS = {
         check=_parts,
     ),
     "split_index": Key(0, "Which of several splits or folds to use.", min=0),
-    "split_dir": Key("./splits", "Folder for the folds of cross-validation.", used=False),
     "select_split": Key(
         "", "Split that chooses the best epoch; empty = the dataset's own choice (val, ood_val)."
     ),
@@ -81,30 +76,8 @@ KEYS = {
     "edge_encoder_dim_in": Key(0, "Columns of the edge features for LinearEdge.", min=0),
     "edge_encoder_bn": Key(True, "Batch norm after the edge encoder."),
     "transductive": Key(True, "For node tasks of GraphGym; graph tasks are inductive whatever it says."),
-    "shuffle_split": Key(True, "Shuffle before GraphGym's random split.", used=False),
-    "encoder": Key(True, "GraphGym's general feature encoder.", used=False),
-    "encoder_name": Key("db", "Name of GraphGym's general feature encoder.", used=False),
-    "encoder_bn": Key(True, "Batch norm after GraphGym's general feature encoder.", used=False),
-    "encoder_dim": Key(128, "Width of GraphGym's encoded features.", min=1, used=False),
-    "edge_dim": Key(128, "Width of the edge features; the data decides it.", min=1, used=False),
-    "edge_train_mode": Key("all", "Edge tasks: all or disjoint.", choices=("all", "disjoint"), used=False),
-    "edge_message_ratio": Key(
-        0.8, "Edge tasks: part of the edges that carry messages.", min=0, max=1, used=False
-    ),
-    "edge_negative_sampling_ratio": Key(
-        1.0, "Edge tasks: negative samples per positive one.", min=0, used=False
-    ),
-    "resample_disjoint": Key(False, "Edge tasks: draw the disjoint edges anew.", used=False),
-    "resample_negative": Key(False, "Edge tasks: draw the negative edges anew.", used=False),
-    "transform": Key("none", "GraphGym's dataset transform.", used=False),
-    "cache_save": Key(False, "Save GraphGym's split dataset.", used=False),
-    "cache_load": Key(False, "Load GraphGym's split dataset.", used=False),
-    "remove_feature": Key(False, "Drop the node features.", used=False),
-    "tu_simple": Key(True, "Simplify TU datasets for synthetic tasks.", used=False),
-    "to_undirected": Key(False, "Make the graphs undirected.", used=False),
-    "location": Key("local", "Where GraphGym finds the dataset.", choices=("local", "snowflake"), used=False),
-    "label_table": Key("none", "Table of the labels.", used=False),
-    "label_column": Key("none", "Column of the labels.", used=False),
-    "slic_compactness": Key(10, "Version of the superpixel datasets.", min=0, used=False),
-    "infer_link_label": Key("None", "Upstream's link inference.", used=False),
+}
+
+GROUPS: Groups = {
+    "dataset": ("Which data, how it is split and featurised, and which encoders read it.", _DATASET)
 }

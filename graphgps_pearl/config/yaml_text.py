@@ -1,13 +1,14 @@
-"""YAML text to a tree of what was written, each key with its line.
+"""YAML text to a tree of what was written, each key with its line; and a config to YAML text.
 
 Only mappings, lists and scalars: no tags, no anchors, no aliases, no second document, no duplicate key, and
-bounded in size and depth. Nothing is constructed, so nothing in a file can run.
+bounded in size and depth. Nothing is constructed, so no code in a file can run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
@@ -107,3 +108,21 @@ class _Reader:
             if isinstance(event, end):
                 return
             yield event
+
+
+def to_yaml(tree: dict[str, Any]) -> str:
+    """Nested dicts of scalars and lists as YAML that :func:`parse_yaml` reads."""
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, width=10_000)
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # C if it is there
+    """Lists on one line, everything else as YAML's safe subset has it."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write equal values out: aliases are refused on loading."""
+        return True
+
+
+_Dumper.add_representer(
+    list, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
+)

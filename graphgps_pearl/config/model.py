@@ -1,0 +1,79 @@
+"""Keys of the network: GPS layers, widths, heads, pooling, loss."""
+
+from __future__ import annotations
+
+from graphgps_pearl.config.key import Groups, Key
+from graphgps_pearl.vocabulary import (
+    ATTENTION_GATES,
+    GLOBAL_LAYERS,
+    GRAPH_HEADS,
+    GRAPH_POOLINGS,
+    LOCAL_LAYERS,
+)
+
+_MODEL = {
+    "type": Key("gnn", "Network: GPSModel, custom_gnn, or one registered with GraphGym."),
+    "loss_fun": Key(
+        "cross_entropy", "Loss: l1, mse, cross_entropy, or a registered one; left out, mse for regression."
+    ),
+    "graph_pooling": Key(
+        "add", f"How nodes are pooled into a graph: {', '.join(GRAPH_POOLINGS)}, or a registered name."
+    ),
+}
+
+_GT = {
+    "layer_type": Key(
+        "SANLayer",
+        f"LOCAL+GLOBAL for GPSModel: local {', '.join(LOCAL_LAYERS)}; global {', '.join(GLOBAL_LAYERS)}.",
+    ),
+    "layers": Key(3, "Number of GPS layers.", min=1),
+    "n_heads": Key(8, "Attention heads; they divide dim_hidden.", min=1),
+    "dim_hidden": Key(64, "Width of the layers; equal to gnn.dim_inner.", min=1),
+    "dropout": Key(0.0, "Dropout after local model, attention and feed-forward.", min=0, below=1),
+    "attn_dropout": Key(0.0, "Dropout of the attention weights.", min=0, below=1),
+    "attn_gate": Key(
+        "none",
+        "Gate on the attention's heads, sigmoid of a projection of the input: one per head, or per channel.",
+        choices=ATTENTION_GATES,
+    ),
+    "degree_scaler": Key(False, "Scale what attention gives by log(1 + degree), as GRIT does."),
+    "batch_norm": Key(True, "Batch norm in every layer."),
+    "layer_norm": Key(False, "Graph-wise layer norm in every layer, instead of batch norm."),
+    "pna_degrees": Key(
+        [],
+        "Histogram of the training nodes' degrees for PNA; empty = counted from the data.",
+        type=list[int],
+        min=0,
+    ),
+}
+
+_GNN = {
+    "head": Key(
+        "default", f"Head: default (by dataset.task), {', '.join(GRAPH_HEADS)}, or a registered one."
+    ),
+    "dim_inner": Key(16, "Width of the encoded features and of the network.", min=1),
+    "layers_pre_mp": Key(0, "Linear layers between encoders and message passing.", min=0),
+    "layers_mp": Key(2, "Message-passing layers of custom_gnn.", min=1),
+    "layers_post_mp": Key(0, "Layers of the head; less than 1 means 1.", min=0),
+    "layer_type": Key(
+        "generalconv", "Layer of custom_gnn: gineconv, gatedgcnconv, pna, or a registered one."
+    ),
+    "residual": Key(False, "Residual connections in custom_gnn."),
+    "batchnorm": Key(True, "Batch norm in the linear layers before message passing and in the head."),
+    "act": Key("relu", "Activation: relu, gelu, elu, selu, prelu, or a registered one."),
+    "dropout": Key(0.0, "Dropout of custom_gnn's layers and of the linear layers.", min=0, below=1),
+    "stage_type": Key("stack", "How custom_gnn stacks its layers: stack, or skipsum = residual."),
+    "l2norm": Key(True, "Rows of unit length after each layer before message passing."),
+}
+
+_BN = {
+    "eps": Key(1e-5, "Added to the variance.", above=0),
+    "mom": Key(0.1, "Weight of the newest batch in the running statistics.", min=0, max=1),
+}
+
+GROUPS: Groups = {
+    "model": ("Which network, loss and pooling.", _MODEL),
+    "gt": ("The GPS layers: local message passing and global attention.", _GT),
+    "gnn": ("Widths and activation of every network, the head, and the layers of custom_gnn.", _GNN),
+    "bn": ("Batch normalisation.", _BN),
+}

@@ -1,0 +1,136 @@
+"""GraphGym's and GraphGPS's keys that change nothing here: accepted, so that their files load as they are.
+
+Each block has a reason, and the keys with upstream's defaults. Types are checked, ranges are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from graphgps_pearl.config.key import Key, Value
+
+Table = tuple[tuple[str, dict[str, Value]], ...]
+
+_POSENC = {
+    "enable": False, "dim_pe": 16, "pass_as_var": False, "model": "none", "layers": 3, "n_heads": 4,
+    "post_layers": 0, "raw_norm_type": "none", "kernel.times": list[float], "kernel.times_func": "",
+}  # fmt: skip
+
+
+def _in(group: str, keys: dict[str, Value]) -> dict[str, Value]:
+    return {f"{group}.{key}": value for key, value in keys.items()}
+
+
+# What these ask for is done in every run, so setting them is not worth a log line.
+_ALWAYS: Table = (
+    ("every run writes TensorBoard files", {"tensorboard_each_run": False}),
+    ("the best checkpoint is always kept", {"train.ckpt_best": False}),
+    ("an unfinished run always resumes", {"train.auto_resume": False}),
+    ("there is one training loop", {"train.mode": "custom"}),
+)
+
+_NO_EFFECT: Table = (
+    ("metrics follow from the task", {"custom_metrics": list[str], "model.thresh": 0.5}),
+    ("tables choose their own decimals", {"round": 5}),
+    ("names of files and folders are fixed", {"cfg_dest": "config.yaml", "run_dir": ""}),
+    ("messages go to the terminal and to the run's log", {"print": "both"}),
+    ("results of seeds are aggregated into tables", {"tensorboard_agg": True}),
+    ("a diagnostic of GraphGym's training loop", {"view_emb": False, "gpu_mem": False, "benchmark": False}),
+    ("upstream's example of a key", {"example_arg": "example", "example_group.example_arg": "example"}),
+    ("splits are kept with the prepared data", {"dataset.split_dir": "./splits"}),
+    ("GraphGym's data pipeline; graphs are read and cached by graphgps_pearl.data", _in("dataset", {
+        "shuffle_split": True, "transform": "none", "cache_save": False, "cache_load": False,
+        "remove_feature": False, "tu_simple": True, "to_undirected": False, "location": "local",
+        "label_table": "none", "label_column": "none",
+    })),
+    ("GraphGym's general encoder; dataset.node_encoder and edge_encoder are what is used", _in("dataset", {
+        "encoder": True, "encoder_name": "db", "encoder_bn": True, "encoder_dim": 128, "edge_dim": 128,
+    })),
+    ("edge and link tasks are not offered", {
+        **_in("dataset", {
+            "edge_train_mode": "all", "edge_message_ratio": 0.8, "edge_negative_sampling_ratio": 1.0,
+            "resample_disjoint": False, "resample_negative": False, "infer_link_label": "None",
+        }),
+        "model.edge_decoding": "dot",
+    }),
+    ("the superpixel datasets are not offered", {"dataset.slic_compactness": 10}),
+    ("the heat-kernel encoding is not offered", _in("posenc_HKdiagSE", _POSENC)),
+    ("the electrostatic encoding is not offered",
+        _in("posenc_ElstaticSE", {**_POSENC, "kernel.times_func": "range(10)"})),
+    ("Graphormer is not offered", {
+        **_in("posenc_GraphormerBias", {
+            "enable": False, "node_degrees_only": False, "dim_pe": 0,
+            "num_spatial_types": int, "num_in_degrees": int, "num_out_degrees": int,
+        }),
+        **_in("graphormer", {
+            "num_layers": 6, "embed_dim": 80, "num_heads": 4, "dropout": 0.0, "attention_dropout": 0.0,
+            "mlp_dropout": 0.0, "input_dropout": 0.0, "use_graph_token": True,
+        }),
+    }),
+    ("losses are means over the labels", {"model.size_average": "mean"}),
+    ("the budget is train.max_params", {"model.match_upper": True}),
+    ("GPS layers always have residual connections", {"gt.residual": True}),
+    ("SAN layers are not offered", {"gt.full_graph": True, "gt.gamma": 1e-5}),
+    ("BigBird is not offered", _in("gt.bigbird", {
+        "attention_type": "block_sparse", "chunk_size_feed_forward": 0, "is_decoder": False,
+        "add_cross_attention": False, "hidden_act": "relu", "max_position_embeddings": 128,
+        "use_bias": False, "num_random_blocks": 3, "block_size": 3, "layer_norm_eps": 1e-6,
+    })),
+    ("read by GraphGym's own layers alone", {
+        **_in("gnn", {
+            "agg": "add", "skip_every": 1, "normalize_adj": False, "msg_direction": "single",
+            "self_msg": "concat", "att_heads": 1, "att_final_linear": False, "att_final_linear_bn": False,
+            "keep_edge": 0.5, "clear_feature": True,
+        }),
+        "mem.inplace": False,
+    }),
+    ("the last and the best checkpoint of a run are always kept",
+        _in("train", {"enable_ckpt": True, "ckpt_period": 100, "ckpt_clean": True})),
+    ("a run resumes from its latest checkpoint", {"train.epoch_resume": -1}),
+    ("the training split is always evaluated", {"train.skip_train_eval": False}),
+    ("batches are of whole graphs; train.sampler says how they are drawn", {
+        **_in("train", {
+            "iter_per_epoch": 32, "sample_node": False, "node_per_graph": 32, "radius": "extend",
+            "walk_length": 4, "neighbor_sizes": [20, 15, 10, 5],
+        }),
+        **_in("val", {
+            "sample_node": False, "sampler": "full_batch", "node_per_graph": 32, "radius": "extend",
+        }),
+    }),
+    ("the data decides it", _in("share", {"dim_in": 1, "dim_out": 1, "num_splits": 1})),
+    ("runs are logged to files and TensorBoard",
+        _in("wandb", {"use": False, "entity": "gtransformers", "project": "gtblueprint", "name": ""})),
+    ("fine-tuning is not offered",
+        _in("pretrained", {"dir": "", "reset_prediction_head": True, "freeze_main": False})),
+)  # fmt: skip
+
+
+def _no_checkpoint(folder: str) -> str | None:
+    return "starting from upstream's checkpoints is not supported; expected an empty text" if folder else None
+
+
+# Refused, since ignoring them would give another run than the file asks for.
+_CHECKS: dict[str, dict[str, Any]] = {
+    "pretrained.dir": {"check": _no_checkpoint},
+    "train.mode": {"choices": ("custom", "standard")},
+}
+
+
+def _key(name: str, default: Value, reason: str, always: bool) -> Key:
+    """A type instead of a default stands for an empty list of that type, or for null."""
+    about = f"{reason[0].upper()}{reason[1:]}."
+    if default is int:
+        return Key(None, about, type=int, optional=True, used=False)
+    if default in (list[str], list[float]):
+        return Key([], about, type=default, used=False)
+    of = list[int] if isinstance(default, list) else None
+    return Key(default, about, type=of, used=False, always=always, **_CHECKS.get(name, {}))
+
+
+def unused_keys() -> Iterator[tuple[str, Key]]:
+    """Every such key, dotted, and its entry."""
+    for table, always in ((_NO_EFFECT, False), (_ALWAYS, True)):
+        for reason, keys in table:
+            for name, default in keys.items():
+                yield name, _key(name, default, reason, always)
