@@ -63,6 +63,17 @@ _TRAIN = {
     "early_stopping": Key(
         0, "Stop after so many evaluations without a better metric_best; 0 = never.", min=0
     ),
+    "ema_decay": Key(
+        0.0,
+        "Evaluate weights averaged over the steps with this decay, such as 0.999; 0 = not.",
+        min=0,
+        below=1,
+    ),
+    "bn_reestimate": Key(
+        0,
+        "Before an evaluation, estimate the batch norms' statistics from so many training graphs; 0 = not.",
+        min=0,
+    ),
     "precision": Key("32", "Number format of the training.", choices=PRECISIONS),
     "deterministic": Key(False, "Allow only operations that give the same result every time, also on a GPU."),
     "ckpt_every_batches": Key(

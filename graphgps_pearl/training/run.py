@@ -25,6 +25,7 @@ from graphgps_pearl.runs.folder import RunFolder, data_facts
 from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.checkpointer import Checkpointer
 from graphgps_pearl.training.checkpoints import LocalCheckpoints
+from graphgps_pearl.training.evaluation_weights import EvaluationWeights
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.memory import (
     KNOBS,
@@ -99,8 +100,9 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     )
     progress = Progress(recorder, ["train_loss", *(f"{split}_{metric}" for split in splits)])
     checkpointer = Checkpointer(folder, cfg.train.ckpt_every_batches, cfg.train.ckpt_every_seconds)
+    callbacks = [recorder, checkpointer, progress, *evaluation_weights(cfg, bundle)]
     try:
-        trainer = make_trainer(cfg, folder, [recorder, checkpointer, progress])
+        trainer = make_trainer(cfg, folder, callbacks)
     except MisconfigurationException as error:
         raise ConfigError(f"accelerator = {cfg.accelerator}: {error}; use auto or cpu") from error
     fit(cfg, trainer, task, bundle, folder)
@@ -187,6 +189,17 @@ def fit(
                     f"What was saved is kept, {_how_to_continue(folder)}"
                 ) from error
             raise
+
+
+def evaluation_weights(cfg: CfgNode, bundle: data.DataBundle) -> list[EvaluationWeights]:
+    """The callback for ``train.ema_decay`` and ``train.bn_reestimate``, where one of them is on."""
+    decay, wanted = cfg.train.ema_decay, cfg.train.bn_reestimate
+    if not decay and not wanted:
+        return []
+    graphs = next(iter(bundle.splits.values()))
+    count = min(wanted, len(graphs))
+    chosen = [graphs[i * len(graphs) // count] for i in range(count)]  # evenly over the split
+    return [EvaluationWeights(decay, data.make_loader(chosen, cfg, shuffle=False) if wanted else None)]
 
 
 def _how_to_continue(folder: RunFolder) -> str:

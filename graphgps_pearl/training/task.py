@@ -7,7 +7,7 @@ so what is random in it (dropout, R-PEARL's samples) is the same in a resumed ru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
@@ -69,6 +69,9 @@ class GraphTask(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.network = network
+        self.evaluation: Callable[[Batch], tuple[Tensor, Tensor]] | None = (
+            None  # other weights than training's
+        )
         self.loss = loss
         self.splits = ("train", *eval_splits)
         self.optim = optim
@@ -196,7 +199,7 @@ class GraphTask(pl.LightningModule):
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch to the metrics of its split."""
         self.last_batch = batch
-        pred, true = self.network(batch)
+        pred, true = (self.evaluation or self.network)(batch)
         self.epoch_metrics[1 + dataloader_idx].update(pred, true, self.loss(pred, true))
 
     def epoch_values(self) -> dict[str, float]:

@@ -1,0 +1,141 @@
+r"""The weights that an evaluation sees: averaged over the steps, batch norms re-estimated, or both.
+
+**Average.** After every optimiser step :math:`\bar\theta \leftarrow d_t \bar\theta + (1 - d_t) \theta` with
+:math:`d_t = \min(d, (1 + t) / (10 + t))`, so that the first steps are soon forgotten. The running statistics
+of batch norms are averaged likewise. That costs nothing and smooths them. They are those of the weights in
+training, though, not those of the averaged weights.
+
+**Re-estimation.** Before an evaluation some training graphs pass through the network with the batch norms in
+training mode and everything else, dropout above all, in evaluation mode. The statistics are then those of the
+function that is evaluated.
+
+Training never sees any of this. Both work on a copy of the network, so the weights in training, their running
+statistics and the random state stay as they are, and a resumed run is exact. A checkpoint's ``state_dict``
+holds the weights of the evaluation, which is what predictions and exports use; ``training_weights`` and
+``average`` hold what is needed to resume.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch_geometric.data import Batch
+
+from graphgps_pearl.training.task import GraphTask
+
+_PREFIX = "network."
+
+
+class EvaluationWeights(pl.Callback):
+    """Evaluates other weights than the ones in training.
+
+    Args:
+        decay: d above; 0 = no average.
+        batches: training batches that re-estimate the batch norms, the same ones for every evaluation; None =
+            no re-estimation.
+    """
+
+    def __init__(self, decay: float = 0.0, batches: Iterable[Batch] | None = None) -> None:
+        self.decay, self.batches = decay, batches
+        self.average: AveragedModel | None = None
+        self._copy: nn.Module | None = None
+        self._evaluated: nn.Module | None = None  # None as soon as the weights have moved on
+        self._resumed: dict[str, Any] = {}
+
+    def on_load_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Keep what belongs to training until the network has its device and precision."""
+        self._resumed = {key: checkpoint[key] for key in ("training_weights", "average") if key in checkpoint}
+
+    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Make the copies, and resume."""
+        network = _network(pl_module)
+        if "training_weights" in self._resumed:
+            network.load_state_dict(self._resumed["training_weights"])
+        if self.decay > 0:
+            self.average = AveragedModel(network, multi_avg_fn=self._step, use_buffers=True)
+            if "average" in self._resumed:
+                self.average.load_state_dict(self._resumed["average"])
+        if self.batches is not None:
+            self._copy = copy.deepcopy(network)
+        self._resumed = {}
+
+    def _step(self, averaged: Any, current: Any, count: Tensor | int) -> None:
+        decay = min(self.decay, (1 + int(count)) / (10 + int(count)))
+        get_ema_multi_avg_fn(decay)(averaged, current, count)
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Follow every optimiser step; one that is skipped (float16) does not count."""
+
+        def stepped(*_: Any) -> None:
+            self._evaluated = None
+            if self.average is not None:
+                self.average.update_parameters(_network(pl_module))
+
+        trainer.optimizers[0].register_step_post_hook(stepped)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Make the weights of this evaluation."""
+        assert isinstance(pl_module, GraphTask)
+        network = pl_module.network if self.average is None else self.average.module
+        if self._copy is not None and self.batches is not None:
+            self._copy.load_state_dict(network.state_dict())
+            network = self._copy
+            plugin = trainer.precision_plugin
+            with plugin.val_step_context():
+                reestimate(network, (_to_device(trainer, batch) for batch in self.batches))
+        self._evaluated = network.eval()
+        pl_module.evaluation = network.__call__
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Store the weights of the evaluation as the network's, and what is in training next to them."""
+        shown = self._evaluated
+        if self.average is not None:
+            checkpoint["average"] = self.average.state_dict()
+            shown = shown or self.average.module
+        if shown is not None:
+            checkpoint["training_weights"] = _network(pl_module).state_dict()
+            shown_state = {_PREFIX + name: value for name, value in shown.state_dict().items()}
+            checkpoint["state_dict"] = checkpoint["state_dict"] | shown_state
+
+
+@torch.no_grad()
+def reestimate(network: nn.Module, batches: Iterable[Batch]) -> None:
+    """Set the running statistics of all batch norms to the mean over these batches, in place."""
+    network.eval()
+    norms: list[Any] = [m for m in network.modules() if isinstance(getattr(m, "running_mean", None), Tensor)]
+    momentum = [norm.momentum for norm in norms]
+    statistics = [tensor for norm in norms for tensor in (norm.running_mean, norm.running_var)]
+    sums = [torch.zeros_like(tensor, dtype=torch.float64) for tensor in statistics]
+    for norm in norms:
+        norm.train()
+        norm.momentum = 1.0  # each batch leaves its own statistics
+    count = 0
+    for batch in batches:
+        network(batch)
+        count += 1
+        for total, tensor in zip(sums, statistics, strict=True):
+            total += tensor
+    for total, tensor in zip(sums, statistics, strict=True):
+        tensor.copy_(total / count)
+    for norm, old in zip(norms, momentum, strict=True):
+        norm.momentum = old
+    network.eval()
+
+
+def _network(task: pl.LightningModule) -> nn.Module:
+    assert isinstance(task, GraphTask)
+    return task.network
+
+
+def _to_device(trainer: pl.Trainer, batch: Batch) -> Batch:
+    return trainer.strategy.batch_to_device(trainer.precision_plugin.convert_input(batch))

@@ -1,0 +1,121 @@
+"""Averaged weights and re-estimated batch norms: evaluated and saved as such, and never seen by training."""
+
+import os
+import signal
+
+import pytest
+import torch
+from helpers.small_runs import assert_equal, assert_same_run, checkpoint, numbers
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch_geometric.nn.norm import BatchNorm
+
+from graphgps_pearl import config, data, encoders, networks
+from graphgps_pearl.inference.checkpoint import read_run
+from graphgps_pearl.training.evaluation_weights import reestimate
+from graphgps_pearl.training.task import GraphTask
+
+EMA = ("train.ema_decay", "0.8")
+NORMS = ("train.bn_reestimate", "20")
+OPTIONS = [EMA, NORMS, (*EMA, *NORMS)]
+KEPT = ("training_weights", "average")
+
+
+@pytest.mark.parametrize("words", OPTIONS, ids="-".join)
+@pytest.mark.parametrize(("method", "step"), [("training_step", 6), ("validation_step", 2)])
+def test_interrupted_and_resumed_is_never_interrupted(runs, monkeypatch, words, method, step):
+    runs.train(*words, tag="whole")
+    original, count = getattr(GraphTask, method), [0]
+
+    def counted(self, *args, **kwargs):
+        count[0] += 1
+        if count[0] == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return original(self, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GraphTask, method, counted)
+        assert runs.train(*words) == 143
+    assert runs.train(*words) == 0
+    assert_same_run(runs.path(), runs.path("whole"))
+    for key in KEPT:
+        assert_equal(checkpoint(runs.path()).get(key), checkpoint(runs.path("whole")).get(key), key)
+
+
+@pytest.mark.parametrize("words", OPTIONS, ids="-".join)
+def test_training_is_the_same_with_and_without(runs, finished, words):
+    assert runs.train(*words) == 0
+    rows, plain = numbers(runs.path()), numbers(finished)
+    for row, other in zip(rows, plain, strict=True):
+        assert {k: v for k, v in row.items() if k.startswith(("train_", "grad"))} == {
+            k: v for k, v in other.items() if k.startswith(("train_", "grad"))
+        }
+        assert row["val_mae"] != other["val_mae"]
+    weights = {
+        name.removeprefix("network."): value
+        for name, value in checkpoint(finished)["state_dict"].items()
+        if name.startswith("network.")
+    }
+    assert_equal(checkpoint(runs.path())["training_weights"], weights)
+
+
+@pytest.mark.parametrize("words", OPTIONS, ids="-".join)
+def test_the_saved_model_gives_the_recorded_error(runs, words):
+    assert runs.train(*words) == 0
+    model = read_run(runs.path())
+    bundle = data.load(model.cfg, encoders.required_transforms(model.cfg))
+    loader = data.make_loader(bundle.splits["val"], model.cfg, shuffle=False)
+    with torch.no_grad():
+        errors = torch.cat([torch.sub(*model.network.eval()(batch)).abs() for batch in loader])
+    best = min(float(row["val_mae"]) for row in numbers(runs.path()))
+    assert errors.mean().item() == pytest.approx(best, rel=1e-5)
+
+
+def test_the_average_is_the_formulas(runs):
+    """After one epoch of 4 steps: decays 1/10 (the first is a copy), 2/11, 3/12, all below 0.8."""
+    seen = []
+
+    def look(optimizer, *_):
+        seen.append([p.detach().clone() for group in optimizer.param_groups for p in group["params"]])
+
+    handle = register_optimizer_step_post_hook(look)
+    assert runs.train(*EMA, "optim.max_epoch", "1") == 0
+    handle.remove()
+    expected = seen[0]
+    for count, new in enumerate(seen[1:], start=1):
+        decay = min(0.8, (1 + count) / (10 + count))
+        expected = [decay * old + (1 - decay) * now for old, now in zip(expected, new, strict=True)]
+    network = networks.build(config.load(runs.path() / "config.yaml"), 9, 1)
+    saved = checkpoint(runs.path())["state_dict"]
+    names = [name for name, _ in network.named_parameters()]
+    for name, value in zip(names, expected, strict=True):
+        torch.testing.assert_close(saved[f"network.{name}"], value, rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_reestimation_gives_the_statistics_of_the_evaluated_function():
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 4), BatchNorm(4, allow_single_element=True))
+    network = network.double().train()
+    for _ in range(5):
+        network(torch.randn(7, 3, dtype=torch.float64))  # statistics of something else
+    batches = [torch.randn(size, 3, dtype=torch.float64) + size for size in (50, 60)]
+    before, norm = torch.get_rng_state(), network[2].module
+    reestimate(network, batches)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not network[2].training
+    assert norm.momentum == 0.1
+    hidden = [network[1](batch) for batch in batches]
+    for running, function in ((norm.running_mean, torch.mean), (norm.running_var, torch.var)):
+        expected = torch.stack([function(h, dim=0) for h in hidden]).mean(0)
+        torch.testing.assert_close(running, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["batch", "graph"])
+def test_reestimation_in_double_precision_with_accumulation_and_pearl_norms(runs, norm):
+    words = ("dataset.node_encoder_name", "Atom+BPEARL", "posenc_BPEARL.dim_pe", "4", "train.precision", "64")
+    words = (*words, "posenc_BPEARL.hidden_dim", "4", "posenc_BPEARL.num_layers", "1")
+    words = (*words, "posenc_BPEARL.norm", norm, "optim.batch_accumulation", "2", "train.eval_period", "2")
+    assert runs.train(*words, *EMA, *NORMS) == 0
+    content = checkpoint(runs.path())
+    assert int(content["average"]["n_averaged"]) == 3 * 2  # optimiser steps, not batches
+    assert all(value.isfinite().all() for value in content["state_dict"].values())
