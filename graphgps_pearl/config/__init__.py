@@ -9,11 +9,12 @@ from graphgps_pearl.config.key import Key
 from graphgps_pearl.config.loading import activate, dump, load, override, parse, read, unused
 from graphgps_pearl.config.posenc import kernel_times
 from graphgps_pearl.config.rules import encodings
-from graphgps_pearl.config.schema import SCHEMA, add_group, defaults
+from graphgps_pearl.config.schema import RENAMED, SCHEMA, add_group, defaults
 from graphgps_pearl.config.shipped import find
 from graphgps_pearl.errors import ConfigError
 
 __all__ = [
+    "RENAMED",
     "SCHEMA",
     "ConfigError",
     "Key",

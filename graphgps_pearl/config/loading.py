@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from yacs.config import CfgNode
 from graphgps_pearl.config.key import BadValueError, Scalar, Value, as_written
 from graphgps_pearl.config.posenc import kernel_times
 from graphgps_pearl.config.rules import check, resolve
-from graphgps_pearl.config.schema import SCHEMA, SECTIONS, defaults, get, nearest, put
+from graphgps_pearl.config.schema import RENAMED, SCHEMA, SECTIONS, defaults, get, nearest, put
 from graphgps_pearl.config.shipped import SUFFIXES, find, names
 from graphgps_pearl.config.yaml_text import MAX_BYTES, parse_yaml, to_yaml
 from graphgps_pearl.errors import ConfigError
@@ -86,7 +87,8 @@ def override(cfg: CfgNode, overrides: Iterable[object]) -> CfgNode:
     """A copy of a config with ``KEY VALUE`` words over it; checked and frozen."""
     copy = cfg.clone()
     copy.defrost()
-    return _finish(copy, list(_pairs(overrides)), dict.fromkeys(SCHEMA, 1), COMMAND_LINE)
+    layers = {key: 1 for key, entry in SCHEMA.items() if get(cfg, key) != entry.default}
+    return _finish(copy, list(_pairs(overrides)), layers, COMMAND_LINE)
 
 
 def read(key: str, text: str) -> Value:
@@ -153,18 +155,38 @@ def _finish(cfg: CfgNode, settings: list[Setting], layers: dict[str, int], name:
     for setting in settings:
         put(cfg, setting.key, _value(setting))
         layers[setting.key] = setting.layer
-    resolve(cfg, layers, name)
+    notes = list(resolve(cfg, layers, name))
     check(cfg, name)
     ignored = [key for key in unused(cfg) if any(setting.key == key for setting in settings)]
     if ignored:
-        log.warning("%s: accepted, but not used here: %s", name, ", ".join(ignored))
+        notes.append(f"accepted, but not used here: {', '.join(ignored)}")
+    for note in notes:
+        say_once(f"{name}: {note}")
     cfg.freeze()
     return cfg
+
+
+@lru_cache(maxsize=1000)
+def say_once(message: str) -> None:
+    """Log a note about a config the first time it is loaded: a command may load a file several times."""
+    log.warning(message)
+
+
+def _present_name(key: str) -> str:
+    """The key that an old name stands for, else the name itself."""
+    if key not in RENAMED:
+        return key
+    say_once(f"{key} is now {RENAMED[key]}; the old name still loads")
+    return RENAMED[key]
 
 
 def _flatten(tree: dict[str, Any], name: str, prefix: str = "") -> Iterator[Setting]:
     for word, entry in tree.items():
         key, where = f"{prefix}{word}", f"{name}:{entry.line}"
+        new = RENAMED.get(key, "").removeprefix(prefix)
+        if new in tree:
+            raise ConfigError(f"{where}: {key}: is the old name of {prefix}{new}, which is set as well")
+        key = _present_name(key)
         if key in SCHEMA:
             if "." in word:
                 raise ConfigError(
@@ -187,7 +209,7 @@ def _pairs(overrides: Iterable[object]) -> Iterator[Setting]:
             f"{COMMAND_LINE}: {_shown(words[-1])}: expected pairs KEY VALUE, such as optim.base_lr 0.001"
         )
     for word, value in zip(words[::2], words[1::2], strict=True):
-        key = str(word)
+        key = _present_name(str(word))
         if key not in SCHEMA:
             raise _not_a_key(key, value, COMMAND_LINE)
         # Text is taken as it stands; everything else may be written as in a file.

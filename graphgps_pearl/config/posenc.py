@@ -30,6 +30,15 @@ _RANGE = re.compile(r"\s*range\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*(?:,\s*(-?\d{
 _ENABLE = Key(False, "Set by naming the encoding in dataset.node_encoder_name; may not contradict it.")
 _RAW_NORM = Key("none", "Normalisation of the precomputed values.", choices=RAW_NORMS)
 
+# Upstream's defaults of these name no network and no steps; what a named encoding gets where nothing was set.
+# The keys of NEEDED are filled in one by one, the others only together with the network.
+SET_UP = {
+    "RWSE": {"model": "Linear", "raw_norm_type": "BatchNorm", "kernel.times_func": "range(1,21)"},
+    "LapPE": {"model": "DeepSet", "layers": 2},
+    "SignNet": {"model": "DeepSet", "post_layers": 2},
+}
+NEEDED = ("model", "kernel.times_func", "post_layers")
+
 
 def parse_range(text: str) -> range:
     """The range that ``range(a,b)`` or ``range(a,b,c)`` names, never evaluated; else a ValueError.
@@ -148,7 +157,7 @@ _RPEARL = {
     **_placed(),
     **_phi("mean", POOLS),
     "num_samples": Key(50, "Samples M.", min=1),
-    "law": Key(
+    "distribution": Key(
         "gaussian",
         "Distribution of the samples; sobol = Gaussian from a scrambled Sobol sequence.",
         choices=DISTRIBUTIONS,
@@ -159,7 +168,7 @@ _RPEARL = {
         min=0,
     ),
     "eval_seed": _eval_seed("samples"),
-    "num_tables": Key(1, "Independent draws of the samples averaged in evaluation.", min=1),
+    "num_eval_draws": Key(1, "Independent draws of the samples averaged in evaluation.", min=1),
 }
 
 _BPEARL = {
@@ -217,7 +226,7 @@ _SPE = {
 
 _RANDOM_ID = {
     **_placed(),
-    "law": Key("gaussian", "Distribution of the identifiers.", choices=IDENTIFIER_DISTRIBUTIONS),
+    "distribution": Key("gaussian", "Distribution of the identifiers.", choices=IDENTIFIER_DISTRIBUTIONS),
     "eval_seed": _eval_seed("identifiers"),
 }
 

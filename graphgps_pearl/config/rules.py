@@ -14,8 +14,8 @@ from itertools import product
 
 from yacs.config import CfgNode
 
-from graphgps_pearl.config.posenc import kernel_times
-from graphgps_pearl.config.schema import SCHEMA
+from graphgps_pearl.config.posenc import NEEDED, SET_UP, kernel_times
+from graphgps_pearl.config.schema import SCHEMA, get, put
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.vocabulary import (
     CLASSIFICATION_LOSSES,
@@ -50,9 +50,20 @@ def encodings(cfg: CfgNode) -> tuple[str, ...]:
     return tuple(part for part in cfg.dataset.node_encoder_name.split("+") if part in known)
 
 
-def resolve(cfg: CfgNode, layers: Mapping[str, int], name: str) -> None:
-    """Fill in what follows; ``layers`` says which source set a key (see :class:`.loading.Setting`)."""
+def resolve(cfg: CfgNode, layers: Mapping[str, int], name: str) -> Iterator[str]:
+    """Fill in what follows, and yield what a user should know of it.
+
+    ``layers`` says which source set a key (see :class:`.loading.Setting`).
+    """
     _switch_encodings(cfg, layers, name)
+    yield from _set_up_encodings(cfg, layers)
+    optim = cfg.optim
+    if optim.scheduler.endswith("_with_warmup") and optim.num_warmup_epochs >= optim.max_epoch:
+        beyond, optim["num_warmup_epochs"] = optim.num_warmup_epochs, optim.max_epoch // 10
+        yield (
+            f"optim.num_warmup_epochs = {beyond} would not end within optim.max_epoch = {optim.max_epoch}: "
+            f"warm-up of {optim.num_warmup_epochs}, a tenth of the epochs"
+        )
     if cfg.dataset.task_type == "regression" and not layers.get("model.loss_fun"):
         # GraphGym's default loss is for classification; it makes the same change.
         cfg.model["loss_fun"] = "mse"
@@ -74,6 +85,26 @@ def _switch_encodings(cfg: CfgNode, layers: Mapping[str, int], name: str) -> Non
                 f"{remedy}, or do not set {key}"
             )
         group["enable"] = on
+
+
+def _set_up_encodings(cfg: CfgNode, layers: Mapping[str, int]) -> Iterator[str]:
+    """Values for keys that an encoding needs, that upstream leaves empty and that were not set."""
+
+    def untouched(key: str) -> bool:
+        return layers.get(key, 0) < max(layers.get(NAME, 0), 1) and get(cfg, key) == SCHEMA[key].default
+
+    for encoding in encodings(cfg):
+        group = f"posenc_{encoding}."
+        filled = {}
+        whole = untouched(f"{group}model") if encoding in SET_UP else False
+        for key, value in SET_UP.get(encoding, {}).items():
+            given = key == "kernel.times_func" and cfg.posenc_RWSE.kernel.times
+            if untouched(group + key) and (whole or key in NEEDED) and not given:
+                put(cfg, group + key, value)
+                filled[group + key] = value
+        if filled:
+            values = ", ".join(f"{key} = {value}" for key, value in filled.items())
+            yield f"{encoding} is named in {NAME}, filled in: {values}"
 
 
 def check(cfg: CfgNode, name: str) -> None:
@@ -186,6 +217,8 @@ def _encodings(cfg: CfgNode) -> Iterator[str]:
         yield (
             "posenc_SignNet.eigen.max_freqs = 0: an MLP needs a fixed number; give one, or use model: DeepSet"
         )
+    if "SignNet" in named and not signnet.post_layers:
+        yield "posenc_SignNet.post_layers = 0: expected at least 1, the MLP that mixes the eigenvectors"
     if "EquivStableLapPE" in named and _parts(cfg)[0] not in ("", *NEED_EDGES):
         yield (
             f"gt.layer_type = {cfg.gt.layer_type}: EquivStableLapPE weighs the edges of "
@@ -260,11 +293,6 @@ def _edges(cfg: CfgNode) -> Iterator[str]:
 
 def _schedule(cfg: CfgNode) -> Iterator[str]:
     optim = cfg.optim
-    if optim.scheduler.endswith("_with_warmup") and optim.num_warmup_epochs >= optim.max_epoch:
-        yield (
-            f"optim.num_warmup_epochs = {optim.num_warmup_epochs}: must be less than optim.max_epoch, "
-            f"which is {optim.max_epoch}"
-        )
     if optim.scheduler == "reduce_on_plateau" and optim.min_lr > optim.base_lr:
         yield f"optim.min_lr = {optim.min_lr:g}: must be at most optim.base_lr, which is {optim.base_lr:g}"
     if optim.scheduler == "step" and optim.steps != sorted(set(optim.steps)):

@@ -15,6 +15,13 @@ SCHEMA: dict[str, Key] = {}
 SECTIONS: set[str] = set()  # every name under which further keys stand: gt, posenc_LapPE.eigen, ...
 _HELP: dict[str, str] = {}
 
+# Keys that have been renamed: their old names still load.
+RENAMED = {
+    "posenc_RPEARL.law": "posenc_RPEARL.distribution",
+    "posenc_RPEARL.num_tables": "posenc_RPEARL.num_eval_draws",
+    "posenc_RandomID.law": "posenc_RandomID.distribution",
+}
+
 # Names from other code bases that resemble nothing in ours.
 _ELSEWHERE = {
     "device": "accelerator",
@@ -93,6 +100,8 @@ def put(cfg: CfgNode, key: str, value: Value) -> None:
 def nearest(key: str) -> str:
     """How to go on from an unknown key: ``did you mean gt.n_heads?``, or the keys of its group."""
     group, _, leaf = key.rpartition(".")
+    if key in RENAMED:
+        return f"it is now {_describe(RENAMED[key])}"
     names = [*SCHEMA, *sorted(SECTIONS)]
     siblings = {name.rpartition(".")[2]: name for name in names if name.rpartition(".")[0] == group}
     same_leaf = [name for name in names if name.rpartition(".")[2] == leaf]

@@ -24,6 +24,9 @@ from graphgps_pearl.encoders.pair_bias import PairBiasProjection
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.pearl import BPEARL, RPEARL, BPEARLPlan, PairEncoding, stored_plan
 
+# Config keys whose argument has another name.
+_KEYS = {"law": "distribution", "num_tables": "num_eval_draws"}
+
 
 class _PEARLNodeEncoder(PosEncEncoder):
     module: ClassVar[type[nn.Module]]
@@ -32,7 +35,8 @@ class _PEARLNodeEncoder(PosEncEncoder):
     def build(cls, settings: Any, dim_emb: int) -> nn.Module:
         """Read the config group, key by argument."""
         names = inspect.signature(cls.module).parameters
-        arguments = {name: settings[name] for name in names if name in settings}
+        keys = {name: _KEYS.get(name, name) for name in names}
+        arguments = {name: settings[key] for name, key in keys.items() if key in settings}
         for name in ("mlp_hidden", "chunk_size"):
             if arguments.get(name) == 0:
                 arguments[name] = None

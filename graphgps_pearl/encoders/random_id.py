@@ -51,7 +51,7 @@ class RandomIDNodeEncoder(PosEncEncoder):
     @classmethod
     def build(cls, settings: Any, dim_emb: int) -> RandomID:
         """Read ``posenc_RandomID``."""
-        return RandomID(settings.dim_pe, settings.law, settings.eval_seed)
+        return RandomID(settings.dim_pe, settings.distribution, settings.eval_seed)
 
     def encode(self, batch: Batch) -> Tensor:
         """Draw or look up the identifiers."""

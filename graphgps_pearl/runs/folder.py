@@ -69,8 +69,9 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def settings(config_text: str) -> dict[str, Any]:
-    """Every key of a stored config; one that the config does not have yet was at its default."""
-    return flatten(config.defaults()) | flatten(yaml.safe_load(config_text))
+    """Every key of a stored config, by its present name; one that it does not have yet was at its default."""
+    stored = flatten(yaml.safe_load(config_text))
+    return flatten(config.defaults()) | {config.RENAMED.get(key, key): stored[key] for key in stored}
 
 
 def first_change(

@@ -70,9 +70,9 @@ WORDS = {
         "expected one of adamW, adam, sgd, adagrad",
         "did you mean adam",
     ),
-    "no such law": (
-        "posenc_RPEARL.law normal",
-        "posenc_RPEARL.law = normal: expected one of gaussian, rademacher",
+    "no such distribution": (
+        "posenc_RPEARL.distribution normal",
+        "posenc_RPEARL.distribution = normal: expected one of gaussian, rademacher",
     ),
     "no such operator": ("posenc_BPEARL.gso sym_laplacien", "did you mean sym_laplacian?"),
     "no such pool": (
@@ -243,7 +243,6 @@ WORDS = {
         "dataset.task node",
         "dataset.task = node: gnn.head = san_graph predicts for graphs",
     ),
-    "only warm-up": ("optim.max_epoch 50", "optim.num_warmup_epochs = 50: must be less than optim.max_epoch"),
     "rate cannot fall": (
         "optim.scheduler reduce_on_plateau optim.min_lr 0.1",
         "optim.min_lr = 0.1: must be at most",

@@ -125,14 +125,18 @@ def test_pearl_groups_are_the_modules_arguments() -> None:
         ("BPEARL", BPEARL, {"plan", "pair_bias", "pair_edges"}, {"quotient", "return_pairs"}),
     ):
         group = config.defaults()[f"posenc_{name}"]
-        arguments = {k: p for k, p in inspect.signature(module).parameters.items() if k not in arguments_only}
+        arguments = {
+            {"law": "distribution", "num_tables": "num_eval_draws"}.get(k, k): p
+            for k, p in inspect.signature(module).parameters.items()
+            if k not in arguments_only
+        }
         assert set(group) == set(arguments) | placed | keys_only
         for argument, parameter in arguments.items():
             if parameter.default is not inspect.Parameter.empty:
                 assert group[argument] == (0 if parameter.default is None else parameter.default)
     keys = config.SCHEMA
     assert set(keys["posenc_BPEARL.gso"].choices) == set(GSOS)
-    assert set(keys["posenc_RPEARL.law"].choices) == set(LAWS)
+    assert set(keys["posenc_RPEARL.distribution"].choices) == set(LAWS)
     assert set(keys["posenc_BPEARL.norm"].choices) == set(NORMS)
     assert set(keys["posenc_BPEARL.skip"].choices) == set(SKIPS)
     assert set(keys["posenc_BPEARL.act"].choices) == set(ACTIVATIONS)

@@ -73,10 +73,10 @@ def test_a_key_that_older_runs_do_not_have_makes_no_curve(write):
 
 def test_words_on_the_axis_and_names_of_curves(write):
     folder, one = write
-    one("a", 0.3, posenc_RPEARL__law="gaussian")
-    one("b", 0.2, posenc_RPEARL__law="sobol")
+    one("a", 0.3, posenc_RPEARL__distribution="gaussian")
+    one("b", 0.2, posenc_RPEARL__distribution="sobol")
     runs = find_runs(folder)
-    figure = ablation_plots(compare(runs), runs)["ablation-posenc_RPEARL.law"]
+    figure = ablation_plots(compare(runs), runs)["ablation-posenc_RPEARL.distribution"]
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["gaussian", "sobol"]
     assert _common_name(["zinc-b-taps-1", "zinc-b-taps-12"], "posenc.taps") == "zinc-b"
     assert _common_name(["one", "two"], "gt.layers") == "one"
