@@ -30,7 +30,7 @@ class Layout:
         max_size: n, the largest of them.
         slot: [N] each node's row among the B·n dense ones, or None where the graphs have equal sizes (then
             packed and dense are the same numbers in the same order).
-        distance: [E, 1] |p_i - p_j|² over the edges, for layers that weigh messages by it; else None.
+        distance: [E, 1] ``|p_i - p_j|²`` over the edges, for layers that weigh messages by it; else None.
     """
 
     index: Tensor
@@ -92,6 +92,6 @@ class Layout:
 
 
 def squared_distance(position: Tensor, edge_index: Tensor) -> Tensor:
-    """|p_i - p_j|² for every edge (j, i), [E, 1], of the node positions [N, d]."""
+    """``|p_i - p_j|²`` for every edge (j, i), [E, 1], of the node positions [N, d]."""
     source, target = edge_index
     return (position[target] - position[source]).square().sum(dim=-1, keepdim=True)

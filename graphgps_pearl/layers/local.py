@@ -75,7 +75,7 @@ class Convolution(nn.Module):
 
 
 class DistanceGINE(nn.Module):
-    """GINE, messages weighed by distance: x_i' = MLP(x_i + Σ_j g(|p_i - p_j|²) relu(x_j + L e_ij)).
+    """GINE, messages weighed by distance: ``x_i' = MLP(x_i + Σ_j g(|p_i - p_j|²) relu(x_j + L e_ij))``.
 
     Args:
         mlp: [N, F] to [N, F].

@@ -69,7 +69,7 @@ class GraphNetwork(nn.Module):
             :class:`~graphgps_pearl.layers.attention.LogitBias`, or a list with one for each layer.
         head: batch to (prediction, target).
         dim: F.
-        pre_mp: layers between encoder and message passing, [N, *] to [N, F].
+        pre_mp: layers between encoder and message passing, ``[N, *]`` to [N, F].
         injected_dim: D.
         equivstable_pe: whether the layers weigh messages by the distance of ``batch.pe_EquivStableLapPE``.
     """

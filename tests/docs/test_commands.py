@@ -10,22 +10,24 @@ import importlib.util
 import io
 import re
 import shutil
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
-from helpers.fenced import REPOSITORY, Block, blocks, commands
+from helpers.fenced import REPOSITORY, Block, blocks, commands, pages
 from torch_geometric.data import Batch
 from torch_geometric.graphgym import register
 
 from graphgps_pearl import cli, config
 from graphgps_pearl.data import molecules, registry
+from graphgps_pearl.experiments import compare
 from graphgps_pearl.experiments.search import read_arguments
 from graphgps_pearl.experiments.search_space import parse_space
-from graphgps_pearl.inference.places import SHIPPED
+from graphgps_pearl.inference.places import SHIPPED, is_config
 
-RUN = ("predict", "describe", "encode", "export")
+RUN = ("configs", "predict", "describe", "encode", "export")
 #: Not ours to test.
 OTHERS = {
     "pip",
@@ -73,7 +75,9 @@ def check(words: list[str], desk: Path, monkeypatch) -> None:
         check(
             ["python", *rest[next(i for i, w in enumerate(rest) if w.endswith(".py")) :]], desk, monkeypatch
         )
-    elif program == "python":
+    elif program == "graphgps-pearl":
+        check_ours(rest[0], rest[1:], desk, monkeypatch)
+    elif program.startswith("python"):
         check_python(rest, desk, monkeypatch)
     else:
         assert program in OTHERS, f"say in {Path(__file__).name} how to check: {' '.join(words)}"
@@ -84,6 +88,8 @@ def check_python(words: list[str], desk: Path, monkeypatch) -> None:
         words = ["-m", "graphgps_pearl", "train", *words[1:]]
     if words[:2] == ["-m", "graphgps_pearl"]:
         check_ours(words[2], words[3:], desk, monkeypatch)
+    elif words[0] == "-c":
+        compile(words[1], "-c", "exec")
     elif words[0] == "-m":
         assert importlib.util.find_spec(words[1]) is not None, words
     else:
@@ -98,7 +104,7 @@ def check_ours(command: str, words: list[str], desk: Path, monkeypatch) -> None:
             assert (REPOSITORY / word).is_file(), word
     if command in RUN:
         monkeypatch.setattr("sys.stdin", io.StringIO(MOLECULES))
-        if command == "describe" and words[0].endswith(".yaml"):
+        if command == "describe" and is_config(Path(words[0])):
             words = [*words, "train.batch_size", "2"]
         assert cli.main([command, *words]) == 0, words
         return
@@ -112,6 +118,10 @@ def check_ours(command: str, words: list[str], desk: Path, monkeypatch) -> None:
         args = read_arguments(words)
         parse_space(args.keys, config.load(args.config, args.overrides))
         return
+    if command == "compare":
+        names, _ = compare._before_keys(list(takewhile(lambda word: not word.startswith("--"), words)))
+        for name in names if "--base" not in words else [words[words.index("--base") + 1]]:
+            config.find(name)
     place = importlib.import_module(module)
     monkeypatch.setattr(place, "run_command", lambda work: 0)  # parsed, not run
     assert getattr(place, function)(words, prog=command) == 0
@@ -150,7 +160,7 @@ def test_yaml_keys(block: Block):
 
 
 def test_links_lead_to_files():
-    for file in (REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")):
+    for file in pages():
         for target in re.findall(r"\]\(([^)#\s]+)", file.read_text()):
             if "://" not in target:
                 assert (file.parent / target).exists(), f"{file.name} links to {target}"

@@ -35,6 +35,10 @@ echo CCO | python -m x -
         "python -m graphgps_pearl predicts wehi-logp",
         "python -m graphgps_pearl report results --no-such-flag",
         "python -m graphgps_pearl describe wehi-logp --no-such-flag",
+        "graphgps-pearl train --cfg no-such-name",
+        "graphgps-pearl compare --base no-such-name --encoders none",
+        "graphgps-pearl configs no-such-name",
+        "python -c 'import'",
         "python scripts/no_such_script.py",
         "./run/no-such-script.sh",
         "no-such-program",
@@ -47,5 +51,5 @@ def test_wrong_commands_do_not_pass(line, tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     (words,) = commands(line, tmp_path)
-    with pytest.raises((AssertionError, SystemExit, OSError, module.config.ConfigError)):
+    with pytest.raises((AssertionError, SystemExit, OSError, SyntaxError, module.config.ConfigError)):
         module.check(words, tmp_path, monkeypatch)

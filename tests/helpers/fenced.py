@@ -17,6 +17,7 @@ PATH=/nowhere
 record() { local IFS=$'\\x1f'; printf '%s\\n' "$*" >> "$LOG"; }
 command_not_found_handle() { record "$@"; }
 cd() { :; }
+source() { :; }
 """
 
 
@@ -33,12 +34,16 @@ class Block:
         return f"{self.file.relative_to(REPOSITORY)}:{self.number}"
 
 
+def pages() -> list[Path]:
+    """What people read: the pages of the top-level folder and of ``docs/``."""
+    return [*sorted(REPOSITORY.glob("*.md")), *sorted((REPOSITORY / "docs").rglob("*.md"))]
+
+
 def blocks(*languages: str) -> list[Block]:
-    """The blocks of README.md and docs/*.md in these languages."""
-    files = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+    """The blocks of all pages in these languages."""
     return [
         Block(file, number, match[1], match[2])
-        for file in files
+        for file in pages()
         for number, match in enumerate(_FENCE.finditer(file.read_text()))
         if match[1] in languages
     ]
