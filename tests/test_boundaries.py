@@ -18,6 +18,7 @@ SHARED = {
     "files",
     "processes",
     "switches",
+    "terminal",
     "vocabulary",
     "__version__",
 }
@@ -31,7 +32,10 @@ MAY_IMPORT = {
     "networks": {"config", "encoders", "layers"},
     "runs": {"config"},
     "training": {"config", "data", "encoders", "networks", "pearl", "runs"},
-    "experiments": {"command", "config", "data", "encoders", "inference", "report", "runs", "training"},
+    "experiments": {
+        *("command", "registry"),
+        *("config", "data", "encoders", "networks", "training", "runs", "report", "inference"),
+    },
     "report": {"command", "config", "data", "encoders", "inference", "runs", "training"},
     "inference": {"command", "config", "data", "encoders", "networks", "runs", "training"},
 }

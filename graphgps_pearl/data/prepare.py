@@ -82,6 +82,11 @@ def _spec(source: Source) -> DatasetSpec:
     return known
 
 
+def require_files(cfg: CfgNode) -> None:
+    """Find the files of ``cfg.dataset``, downloading what has to be; DataError where that cannot be."""
+    registry.find(cfg).fingerprint()
+
+
 def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
     """Load ``cfg.dataset``, prepared with ``transforms`` (whose ``repr`` must carry every setting: it is
     the key)."""
@@ -231,8 +236,8 @@ def _announce(prepared: Prepared, name: str) -> None:
 
 
 def _log_rate(what: str, count: int, seconds: float, name: str) -> None:
-    rate = 1000 * seconds / max(count, 1)
-    log.info("%s %d graphs of %s in %.1f s (%.2f s per 1000 graphs)", what, count, name, seconds, rate)
+    rate = f" ({1000 * seconds / count:.2f} s per 1000 graphs)" if count else ""
+    log.info("%s %d graphs of %s in %.1f s%s", what, count, name, seconds, rate)
 
 
 def _graph_class(transforms: Sequence[Transform]) -> type[Data]:

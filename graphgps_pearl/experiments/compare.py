@@ -7,8 +7,7 @@ unfinished runs and leaves finished ones alone.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -17,7 +16,9 @@ from yacs.config import CfgNode
 from graphgps_pearl import config
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.experiments.jobs import Ending, Job, do, in_turn
+from graphgps_pearl.experiments.check import check, is_finished, require_same
+from graphgps_pearl.experiments.jobs import Ending, Job, interrupted, run_jobs, signals_as_exceptions
+from graphgps_pearl.experiments.live import Live
 from graphgps_pearl.report.command import comparison_parser, show
 from graphgps_pearl.runs.folder import config_folder
 
@@ -25,10 +26,10 @@ from graphgps_pearl.runs.folder import config_folder
 def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
     """Every seed of every config, seed by seed, so that an early end leaves comparable runs."""
     configs = {file: config.load(file, words) for file in files}
-    folds = [file.name for file, cfg in configs.items() if cfg.run_multiple_splits]
-    if seeds > 1 and folds:
+    folded = [file.name for file, cfg in configs.items() if cfg.run_multiple_splits]
+    if seeds > 1 and folded:
         raise UserError(
-            f"--seeds {seeds}: {folds[0]} has a run for each of run_multiple_splits already; leave --seeds "
+            f"--seeds {seeds}: {folded[0]} has a run for each of run_multiple_splits already; leave --seeds "
             "out, or set run_multiple_splits []"
         )
     jobs = []
@@ -36,7 +37,8 @@ def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
         for file, cfg in configs.items():
             seed = cfg.seed + i
             folder = config_folder(Path(cfg.out_dir), file, cfg.name_tag) / str(seed)
-            jobs.append(Job(file, seed, tuple(words), folder))
+            folds = tuple(cfg.run_multiple_splits)
+            jobs.append(Job(file, seed, tuple(words), folder, cfg.optim.max_epoch, folds))
     return jobs
 
 
@@ -91,10 +93,7 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
 
     def work() -> None:
         jobs = _jobs(args)
-        failed = 0
-        for i, (job, ending) in enumerate(_endings(jobs, args.jobs), start=1):
-            failed += ending.state == "failed"
-            print(f"[{i}/{len(jobs)}] {job.name}: {ending}", flush=True)
+        failed = _train(jobs, args.jobs)
         names = list(dict.fromkeys(job.folder.parent.name for job in jobs))
         show(jobs[0].folder.parent.parent, names, args.baseline, args.split)
         if failed:
@@ -103,8 +102,43 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     return run_command(work)
 
 
-def _endings(jobs: Sequence[Job], at_once: int) -> Iterator[tuple[Job, Ending]]:
-    return zip(jobs, in_turn(partial(do, alone=at_once < 2), jobs, at_once), strict=True)
+def _train(jobs: Sequence[Job], at_once: int) -> int:
+    """Check everything, then train what is not finished; how many failed."""
+    configs = {job.folder.parent: config.load(job.file, job.words) for job in jobs}
+    print(f"checking {len(configs)} config(s), then {len(jobs)} run(s)", flush=True)
+    selections = {folder: check(cfg) for folder, cfg in configs.items()}
+    texts = {folder: config.dump(cfg) for folder, cfg in configs.items()}
+    for job in jobs:
+        for folder in job.folders:
+            require_same(folder, texts[job.folder.parent])
+    live = Live(len(jobs), lambda job: selections[job.folder.parent], planned=jobs, at_once=at_once)
+    endings: dict[Job, Ending] = {}
+
+    def ended(job: Job, ending: Ending) -> None:
+        endings[job] = ending
+        live.ended(job, f"done, {live.summary(job)}" if ending.state == "done" else str(ending))
+
+    def unfinished() -> Iterator[Job]:
+        for job in jobs:
+            if is_finished(job, texts[job.folder.parent]):
+                ended(job, Ending("done"))
+            else:
+                yield job
+
+    try:
+        with signals_as_exceptions():
+            run_jobs(unfinished(), at_once, ended, observer=live)
+    except KeyboardInterrupt as error:
+        raise interrupted(error, _done(jobs, endings, live), jobs[0].folder.parent.parent) from None
+    return sum(ending.state == "failed" for ending in endings.values())
+
+
+def _done(jobs: Sequence[Job], endings: Mapping[Job, Ending], live: Live) -> str:
+    """What a comparison that was stopped has come to."""
+    begun = [f"{job.name} at epoch {p.epochs}" for job in live.running if (p := live.refreshed(job)).epochs]
+    done = sum(ending.state == "done" for ending in endings.values())
+    saved = f", saved: {'; '.join(begun)}" if begun else ""
+    return f"{done} of {len(jobs)} runs are done{saved}"
 
 
 def _is_file(word: str) -> bool:

@@ -8,12 +8,9 @@ others is ended early; one above the parameter budget ends before its data is lo
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import threading
 from collections import Counter
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -24,7 +21,9 @@ from graphgps_pearl import config
 from graphgps_pearl.command import run_command
 from graphgps_pearl.config.schema import put
 from graphgps_pearl.errors import ConfigError, UserError
-from graphgps_pearl.experiments.jobs import Ending, Job, do, in_turn
+from graphgps_pearl.experiments.check import check
+from graphgps_pearl.experiments.jobs import Ending, Job, interrupted, run_jobs, signals_as_exceptions
+from graphgps_pearl.experiments.live import Live, Selection
 from graphgps_pearl.experiments.search_space import Dimension, parse_space
 from graphgps_pearl.runs.folder import RunFolder, config_folder, first_change, settings
 from graphgps_pearl.runs.lock import exclusive
@@ -52,14 +51,17 @@ def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
                 f"{file}: run_multiple_splits makes several runs of a trial; set run_multiple_splits [], and "
                 "dataset.split_index to one of them"
             )
+        print(f"checking {file}, then {args.trials} trials", flush=True)
         _optuna()
+        selection = check(cfg, budget=False)  # trials over the budget are skipped
         name = args.study or config_folder(Path(), file, cfg.name_tag).name
         folder = Path(cfg.out_dir) / f"search-{name}"
         storage = args.storage or folder / "study.db"
         busy = f"{storage} is being searched by another process; wait for it, or give --storage FILE"
         with exclusive(storage.with_name(f".{storage.name}.lock"), busy):
-            found = Search(file, tuple(args.overrides), cfg, space, folder, storage, name)
-            found.run(args.trials, args.jobs)
+            found = Search(file, tuple(args.overrides), cfg, space, folder, storage, name, selection)
+            with signals_as_exceptions():
+                found.run(args.trials, args.jobs)
             print(found.describe())
 
     return run_command(work)
@@ -122,6 +124,7 @@ class Search:
         folder: where the trials' run folders go.
         storage: the SQLite file.
         name: of the study in it.
+        selection: what a trial's best epoch is chosen by.
     """
 
     def __init__(
@@ -133,19 +136,14 @@ class Search:
         folder: Path,
         storage: Path,
         name: str,
+        selection: Selection,
     ) -> None:
         self.file, self.words, self.cfg, self.space, self.folder = file, words, cfg, space, folder
-        self.storage = storage
+        self.storage, self.selection = storage, selection
         self.study = self._open(name)
-        self.lock = threading.Lock()
         self.failures = 0  # in a row
-
-    @cached_property
-    def metric(self) -> tuple[str, bool]:
-        """The selection metric, and whether larger is better."""
-        from graphgps_pearl.training.metrics import best_metric
-
-        return best_metric(self.cfg.metric_best, self.cfg.metric_agg, self.cfg.dataset.task_type)
+        self.trials: dict[Job, Trial] = {}
+        self.watches: dict[Job, Watch] = {}
 
     def _open(self, name: str) -> Study:
         """The study in the storage, or a new one; an old one must be this very search."""
@@ -156,7 +154,7 @@ class Search:
             study = optuna.create_study(
                 storage=f"sqlite:///{self.storage.resolve()}",
                 study_name=name,
-                direction="maximize" if self.metric[1] else "minimize",
+                direction="maximize" if self.selection.larger_is_better else "minimize",
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=warmup),
                 load_if_exists=True,
             )
@@ -191,10 +189,18 @@ class Search:
     def run(self, trials: int, jobs: int) -> None:
         """Bring the study to so many trials; those that a killed search left are continued first."""
         self._take_up()
-        left = range(len(self._counted()), trials)
-        work = lambda _: self._trial(trials, alone=jobs < 2)  # noqa: E731
-        for _ in in_turn(work, left, jobs):
-            pass
+        self.live = Live(trials, lambda _: self.selection, at_once=jobs, done=len(self._counted()))
+        try:
+            run_jobs(
+                self._proposals(trials),
+                jobs,
+                self._ended,
+                watch=lambda job: self.watches[job](),
+                observer=self.live,
+            )
+        except KeyboardInterrupt as error:
+            done = f"{len(self._counted())} of {trials} trials are done"
+            raise interrupted(error, done, self.folder) from None
 
     def _take_up(self) -> None:
         """Queue the trials that were running when the search ended; they go on in their folders."""
@@ -209,40 +215,51 @@ class Search:
         last = {_folder_number(t): t for t in self.study.trials}
         return [t for t in last.values() if t.state.is_finished()]
 
-    def _trial(self, of: int, alone: bool) -> None:
-        from optuna.trial import TrialState
-
-        with self.lock:
+    def _proposals(self, of: int) -> Iterator[Job]:
+        """The trials that have to be trained, each proposed when it can begin."""
+        for _ in range(len(self._counted()), of):
             trial = self.study.ask({d.key: d.distribution() for d in self.space})
-        number = _folder_number(trial)
-        value, state, said = self._outcome(trial, number, alone)
-        trial.set_user_attr("said", said)
-        with self.lock:
-            self.study.tell(trial, value, state=state)
-            chosen = " ".join(f"{k} {v}" for k, v in trial.params.items())
-            print(f"[{len(self._counted())}/{of}] trial {number}: {said}  ({chosen})", flush=True)
-            self.failures = self.failures + 1 if state == TrialState.FAIL else 0
-            if self.failures == _FAILURES_IN_A_ROW:
-                raise UserError(f"{self.failures} trials in a row failed; the last: {said}")
+            job = self._job(trial)
+            settled = self._settled(trial, job)
+            if settled:
+                self._tell(trial, job, *settled)
+                continue
+            self.trials[job], self.watches[job] = trial, Watch(trial, self, job.folder)
+            yield job
 
-    def _outcome(self, trial: Trial, number: int, alone: bool) -> tuple[float | None, Any, str]:
-        """(value, state, what is said) of a trial."""
+    def _job(self, trial: Trial) -> Job:
+        tag = f"trial-{_folder_number(trial):03d}"
+        words = [*self.words, "out_dir", str(self.folder), "name_tag", tag]
+        words += [str(word) for pair in trial.params.items() for word in pair]
+        path = config_folder(self.folder, self.file, tag) / str(self.cfg.seed)
+        return Job(self.file, self.cfg.seed, tuple(words), path, self.cfg.optim.max_epoch)
+
+    def _settled(self, trial: Trial, job: Job) -> tuple[float | None, Any, str] | None:
+        """(value, state, what is said) of a trial that needs no training, else None."""
         from optuna.trial import TrialState
 
         twin = self._twin(trial)
         if twin is not None:
             return twin.value, TrialState.COMPLETE, f"has the settings of trial {_folder_number(twin)}"
-        words = [*self.words, "out_dir", str(self.folder), "name_tag", f"trial-{number:03d}"]
-        words += [str(word) for pair in trial.params.items() for word in pair]
         try:
-            config.load(self.file, words)
+            config.load(self.file, job.words)
         except ConfigError as error:
             return None, TrialState.PRUNED, f"not trained, {error}"
-        path = config_folder(self.folder, self.file, f"trial-{number:03d}") / str(self.cfg.seed)
-        ending = do(
-            Job(self.file, self.cfg.seed, tuple(words), path), alone=alone, watch=Watch(trial, self, path)
-        )
-        return self._read(ending, RunFolder(path))
+        return None
+
+    def _ended(self, job: Job, ending: Ending) -> None:
+        self._tell(self.trials[job], job, *self._read(ending, RunFolder(job.folder)))
+
+    def _tell(self, trial: Trial, job: Job, value: float | None, state: Any, said: str) -> None:
+        from optuna.trial import TrialState
+
+        trial.set_user_attr("said", said)
+        self.study.tell(trial, value, state=state)
+        chosen = " ".join(f"{k} {v}" for k, v in trial.params.items())
+        self.live.ended(job, f"{said}  ({chosen})")
+        self.failures = self.failures + 1 if state == TrialState.FAIL else 0
+        if self.failures == _FAILURES_IN_A_ROW:
+            raise UserError(f"{self.failures} trials in a row failed; the last: {said}")
 
     def _twin(self, trial: Trial) -> Any:
         """A trial that was trained to its end with the same settings."""
@@ -283,7 +300,7 @@ class Search:
         for key, value in best.params.items():
             put(tree, key, value)
         return (
-            f"\nbest: trial {_folder_number(best)}, {self.metric[0]} {best.value:.4f} in validation "
+            f"\nbest: trial {_folder_number(best)}, {self.selection.label} {best.value:.4f} "
             f"({numbers})\n\n"
             f"as a config beside {self.file.name}:\n\nbase: {self.file.name}\n{config.dump(tree)}\n"
             f"as words:\n\npython main.py --cfg {self.file} {' '.join(words)}\n\n"
@@ -305,19 +322,16 @@ class Watch:
 
     def __call__(self) -> str | None:
         """The reason to end the run here, or None."""
-        if not self.folder.data.exists():
-            return None
-        split = json.loads(self.folder.data.read_text())["select_split"]
-        metric = self.search.metric[0]
+        column = self.search.selection.column
         for row in self.folder.read_metrics():
-            epoch, value = int(row["epoch"]), float(row.get(f"{split}_{metric}") or math.nan)
+            epoch, value = int(row["epoch"]), float(row.get(column) or math.nan)
             if epoch <= self.seen or math.isnan(value):
                 continue
             self.seen = epoch
             self.trial.report(value, epoch)
             if epoch + 1 < self.search.cfg.optim.max_epoch and self.trial.should_prune():
                 return (
-                    f"pruned after epoch {epoch + 1}: {split} {metric} {value:.4f} is behind the median of "
-                    "the trials before"
+                    f"pruned after epoch {epoch + 1}: {self.search.selection.label} {value:.4f} is behind "
+                    "the median of the trials before"
                 )
         return None

@@ -9,23 +9,10 @@ from typing import Any
 import lightning.pytorch as pl
 from tqdm import tqdm
 
+from graphgps_pearl.terminal import clock
 from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.recorder import Recorder
 from graphgps_pearl.training.task import GraphTask
-
-
-def clock(seconds: float) -> str:
-    """Seconds as people say them.
-
-    >>> clock(7.4), clock(75), clock(3700)
-    ('7s', '1m 15s', '1h 01m')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m {whole % 60:02d}s"
-    return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
 
 
 class Progress(pl.Callback):

@@ -1,13 +1,30 @@
 """``compare``: which runs it plans, and how it ends."""
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+from helpers.small_runs import CONFIG
 
 from graphgps_pearl import config
 from graphgps_pearl.experiments import compare as compare_module
 from graphgps_pearl.experiments.compare import compare as compare_command
 from graphgps_pearl.experiments.compare import plan, with_encoders
+from graphgps_pearl.runs.folder import RunFolder
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    (tmp_path / "small.yaml").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))  # for the processes that are started here
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    return tmp_path
 
 
 def test_folds_are_not_multiplied_by_seeds(capsys):
@@ -48,7 +65,7 @@ def test_encoders_take_their_settings_from_the_config_beside_the_base():
 )
 def test_configs_by_name(line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(compare_module, "_endings", lambda jobs, at_once: iter(planned.extend(jobs) or ()))
+    monkeypatch.setattr(compare_module, "_train", lambda jobs, at_once: planned.extend(jobs))
     monkeypatch.setattr(compare_module, "show", lambda *args: None)
     planned: list[compare_module.Job] = []
     configs = Path(__file__).resolve().parents[2] / "configs"
@@ -74,24 +91,79 @@ def test_encoders_go_into_the_network_of_the_base():
     assert with_encoders(paper, ["RWSE"], []) == [(base.with_name("zinc-rwse.yaml"), [])]
 
 
-def test_a_comparison_with_failures_does_not_end_well(tmp_path, capsys):
-    base = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
-    words = ["dataset.subset", "40", "optim.max_epoch", "1", "optim.num_warmup_epochs", "0"]
-    words += ["train.max_params", "200000", "out_dir", str(tmp_path)]
-    large = tmp_path / "large.yaml"
-    large.write_text(base.read_text().replace(": 48", ": 480"))
-    assert compare_command([str(base), str(large), *words]) == 2
+def test_a_comparison_with_failures_does_not_end_well(folder, capsys):
+    diverging = folder / "diverging.yaml"
+    diverging.write_text(CONFIG.replace("base_lr: 0.002", "base_lr: 1.0e+30"))
+    assert compare_command(["small.yaml", "diverging.yaml"]) == 2
     shown = capsys.readouterr()
-    assert "large, seed 0: failed, error: train.max_params" in shown.out
+    assert "[1/2] small, seed 0: done, val mae" in shown.out
+    assert "[2/2] diverging, seed 0: failed, error:" in shown.out
     assert "best test mae" in shown.out
     assert "1 of 2 runs failed" in shown.err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["dataset.node_encoder_name", "Atom+RPEARLL"], "RPEARLL"),
+        (["train.max_params", "100"], "train.max_params"),
+        (["dataset.format", "PyG-ZINC", "dataset.name", "subset", "dataset.path", "nowhere"], "nowhere"),
+        (["optim.base_rl", "1"], "optim.base_rl"),
+    ],
+)
+def test_a_mistake_in_the_last_config_is_found_before_the_first_run(folder, capsys, words, said):
+    last = config.load("small.yaml")
+    for key, value in zip(words[::2], words[1::2], strict=True):
+        group, _, name = key.rpartition(".")
+        node = last[group] if group else last
+        node[name] = type(node[name])(value) if name in node else value
+    (folder / "last.yaml").write_text(config.dump(last))
+    assert compare_command(["small.yaml", "last.yaml"]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1
+    assert said in error[0]
+    assert not (folder / "results").exists()
+
+
+def test_runs_with_other_settings_are_found_before_the_first_run(folder, capsys):
+    assert compare_command(["small.yaml"]) == 0
+    (folder / "a.yaml").write_text(CONFIG)
+    assert compare_command(["a.yaml", "small.yaml", "gt.layers", "2"]) == 2
+    assert "small/0 holds a run with gt.layers = 1 instead of 2" in capsys.readouterr().err
+    assert not (folder / "results" / "a").exists()
+
+
+def test_a_stopped_comparison_says_what_is_done_and_continues(folder):
+    command = [sys.executable, "-m", "graphgps_pearl", "compare", "small.yaml", "--seeds", "2"]
+    command += ["optim.max_epoch", "40"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    first, second = (RunFolder(folder / "results" / "small" / seed) for seed in "01")
+    deadline = time.monotonic() + 200
+    while len(second.read_metrics()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    said, error = process.communicate(timeout=100)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "[2/2] small, seed 1: started, log results/small/1.log" in said
+    assert "stopped by SIGTERM; 1 of 2 runs are done, saved: small, seed 1 at epoch" in error
+    assert "the same command continues" in error
+    assert second.read_result() is None
+    with second.locked():  # its process has ended
+        epochs = len(second.read_metrics())
+    finished = first.result.stat().st_mtime_ns
+
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "[1/2] small, seed 0: done, val mae" in done.stdout
+    assert "small, seed 0: started" not in done.stdout
+    assert first.result.stat().st_mtime_ns == finished
+    assert len(second.read_metrics()) == 40
+    again = (folder / "results" / "small" / "1.2.log").read_text()
+    assert f"from last.ckpt: epoch {epochs + 1}" in again or "continuing" in again
+
+
 def test_words_may_stand_right_behind_the_encoders(tmp_path, monkeypatch, capsys):
     planned = []
-    monkeypatch.setattr(
-        "graphgps_pearl.experiments.compare._endings", lambda jobs, _: planned.extend(jobs) or []
-    )
+    monkeypatch.setattr("graphgps_pearl.experiments.compare._train", lambda jobs, _: planned.extend(jobs))
     monkeypatch.setattr("graphgps_pearl.experiments.compare.show", lambda *_: None)
     base = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
     words = ["optim.base_lr", "0.1", "out_dir", str(tmp_path)]
