@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -85,21 +86,27 @@ def _mark_done(file: Path) -> None:
 
 def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> None:
     """Train every seed (or every split of ``run_multiple_splits``), then aggregate."""
+    from graphgps_pearl.runs.folder import RunFolder, config_folder
+
+    out_dir, runs = Path(cfg.out_dir), run_configs(cfg, repeat)
+    folder = config_folder(out_dir, cfg_file, cfg.name_tag)
+    if os.environ.get("RANK", "0") == "0":  # before the imports, which take seconds
+        print(f"{folder.name}: {len(runs)} run(s), results in {folder}", flush=True)
     from graphgps_pearl.registry import register
     from graphgps_pearl.report.aggregate import aggregate_rows, describe_run, write_aggregate
     from graphgps_pearl.report.pictures import annotate
     from graphgps_pearl.report.table import text_table
-    from graphgps_pearl.runs.folder import RunFolder, config_folder
     from graphgps_pearl.training.processes import rank
     from graphgps_pearl.training.run import run
 
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)  # after its import, which sets it
     register()
-    out_dir = Path(cfg.out_dir)
-    folder = config_folder(out_dir, cfg_file, cfg.name_tag)
     first = rank() == 0  # of the processes that torchrun started; it alone reports
-    for run_id, run_cfg in run_configs(cfg, repeat):
+    kind = "fold" if cfg.run_multiple_splits else "seed"
+    for i, (run_id, run_cfg) in enumerate(runs, start=1):
         run_folder = RunFolder(folder / str(run_id))
+        if first and len(runs) > 1:
+            print(f"{kind} {i} of {len(runs)}: {kind} {run_id}, {run_folder.path}", flush=True)
         reported = run_folder.result.exists() and not overwrite
         result = run(run_cfg, run_folder, overwrite=overwrite)
         if not first:

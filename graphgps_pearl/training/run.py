@@ -98,7 +98,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
         larger_is_better,
         patience=cfg.train.early_stopping,
     )
-    progress = Progress(recorder, ["train_loss", *(f"{split}_{metric}" for split in splits)])
+    progress = Progress(recorder, splits, metric)
     checkpointer = Checkpointer(folder, cfg.train.ckpt_every_batches, cfg.train.ckpt_every_seconds)
     callbacks = [recorder, checkpointer, progress, *evaluation_weights(cfg, bundle)]
     try:
@@ -163,9 +163,10 @@ def fit(
     checkpoint = first_decides(lambda: find_checkpoint(folder))
     if checkpoint is not None:
         train.load_state_dict({"epoch": checkpoint.epoch, "batches": checkpoint.batches})
-        within = f", batch {checkpoint.batches}" if checkpoint.batches else ""
+        within = f", after batch {checkpoint.batches}" if checkpoint.batches else ""
         log.info(
-            "continuing %s from %s: epoch %d%s", folder.path, checkpoint.path.name, checkpoint.epoch, within
+            "continuing %s from %s: epoch %d%s",
+            *(folder.path, checkpoint.path.name, checkpoint.epoch + 1, within),
         )
     if connected():
         share_norms(task.network)
@@ -183,7 +184,7 @@ def fit(
             if lost_process(error):
                 raise UserError(f"another process of this run ended; {_how_to_continue(folder)}") from error
             if is_out_of_memory(error):
-                where = f"epoch {task.current_epoch}, batch {task.batches_done}"
+                where = f"epoch {task.current_epoch + 1}, batch {task.batches_done + 1}"
                 raise UserError(
                     f"{where}: out of memory ({describe_batch(task.last_batch)}); {KNOBS}. "
                     f"What was saved is kept, {_how_to_continue(folder)}"

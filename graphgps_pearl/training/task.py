@@ -232,8 +232,8 @@ class GraphTask(pl.LightningModule):
             graphs = [graphs[position] for position in positions]
         listing = ", ".join(map(str, graphs[:8] or positions[:8])) + (", ..." if len(graphs) > 8 else "")
         raise NonFiniteError(
-            f"epoch {self.current_epoch}, batch {self.batches_done}: {what} (training graphs {listing}); "
-            "weights not updated, the last checkpoint is whole. Lower optim.base_lr, "
+            f"epoch {self.current_epoch + 1}, batch {self.batches_done + 1}: {what} (training graphs "
+            f"{listing}); weights not updated, the last checkpoint is whole. Lower optim.base_lr, "
             "set optim.clip_grad_norm True, or look at these graphs"
         )
 

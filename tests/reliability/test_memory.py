@@ -58,7 +58,7 @@ def test_running_out_of_memory_is_one_line_and_what_was_saved_is_kept(runs, caps
         patch.setattr(GraphTask, "training_step", step)
         assert runs.train() == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "out of memory (10 graphs" in line and "largest graph" in line and "error: epoch 1, batch" in line
+    assert "out of memory (10 graphs" in line and "largest graph" in line and "error: epoch 2, batch" in line
     for knob in ("train.batch_size", "train.sampler_max_pairs", "chunk_size", "the same command continues"):
         assert knob in line
     assert checkpoint(runs.path())["position"] == {"epoch": 1, "batches": 0}

@@ -52,7 +52,7 @@ def test_a_number_that_is_none_stops_before_the_weights_and_names_the_graphs(
     weights = poison(what)
     assert runs.train() == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert line.startswith(f"error: epoch 1, batch 2: the {what}")
+    assert line.startswith(f"error: epoch 2, batch 3: the {what}")
     for name, parameter in tasks[0].network.named_parameters():
         assert torch.equal(parameter, weights[-1][name]), name
     loader = tasks[0].trainer.fit_loop._data_source.instance

@@ -53,7 +53,7 @@ def test_two_processes_with_half_the_batch_are_one_with_the_whole(runs, tmp_path
     assert_close(runs.path(), runs.path("one"))
     assert result(runs.path())["best"]["epoch"] == result(runs.path("one"))["best"]["epoch"]
     # Only the first process speaks and writes.
-    assert "epoch    2/2" in output.with_suffix(".0").read_text()
+    assert "      2/2" in output.with_suffix(".0").read_text()
     assert "epoch" not in output.with_suffix(".1").read_text()
     assert len(list(runs.path().glob("events.out.*"))) == 1
 
