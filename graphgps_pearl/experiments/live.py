@@ -6,6 +6,7 @@ In a terminal these lines are rewritten in place; in a log file a line comes aft
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,13 +93,15 @@ class Live:
         self.numbers: dict[Job, int] = {}
         self.progress = {job: read_progress(job, selection(job)) for job in planned}
         self.running: list[Job] = []
+        self.began: dict[Job, tuple[float, float]] = {}  # moment, seconds trained before
+        self.overheads: list[float] = []  # seconds of ended runs besides their epochs
         self.lines = LiveLines()
 
     def started(self, job: Job, log: Path) -> None:
         """Say which run begins and where its output goes."""
         self.numbers[job] = self.done + len(self.running) + 1
         self.running.append(job)
-        self.refreshed(job)
+        self.began[job] = (time.monotonic(), self.refreshed(job).seconds)
         self.say(f"{self._place(job)} {job.name}: started, log {log}")
         self.tick()
 
@@ -120,7 +123,9 @@ class Live:
         place = self._place(job)
         if job in self.running:
             self.running.remove(job)
-            self.refreshed(job)
+            moment, before = self.began[job]
+            trained = self.refreshed(job).seconds - before
+            self.overheads.append(max(0.0, time.monotonic() - moment - trained))
         self.done += 1
         self.say(f"{place} {job.name}: {said}")
 
@@ -179,6 +184,9 @@ class Live:
         unknown = self.total - self.done - len(open_)
         lengths = [p.of for p in self.progress.values()]
         ahead += [usual * sum(lengths) / len(lengths)] * max(0, unknown)
+        if self.overheads:
+            waiting = len(ahead) - len(self.running)
+            ahead.append(waiting * sum(self.overheads) / len(self.overheads))
         return max(sum(ahead) / self.at_once, max(ahead, default=0.0))
 
     def _place(self, job: Job) -> str:
