@@ -8,6 +8,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/_environment.sh"
 "$PYTHON" -m mypy
 if [ $# -eq 0 ]; then
     set -- -m "not slow" -n 2
+    # The plain paths first: what the kernels are compared with.
+    GRAPHGPS_PEARL_KERNELS=0 OMP_NUM_THREADS=1 "$PYTHON" -m pytest "$@" tests/layers tests/networks tests/encoders
 fi
 # One thread a process: the two pytest workers share two cores.
 OMP_NUM_THREADS=1 "$PYTHON" -m pytest "$@"

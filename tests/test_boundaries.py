@@ -26,10 +26,10 @@ SHARED = {
 MAY_IMPORT = {
     "config": set(),
     "pearl": set(),
-    "layers": set(),
+    "layers": {"contracts"},
     "data": {"config"},
-    "encoders": {"config", "pearl"},
-    "networks": {"config", "encoders", "layers"},
+    "encoders": {"config", "contracts", "pearl"},
+    "networks": {"config", "contracts", "encoders", "layers"},
     "runs": {"config"},
     "training": {"config", "data", "encoders", "networks", "pearl", "runs"},
     "experiments": {

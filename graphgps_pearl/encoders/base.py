@@ -6,21 +6,25 @@ its config group ``posenc_<name>`` when it is built and hands tensors to a pure 
 
 * ``input``: ``batch.x = cat(h, pe)`` with ``h = linear_x(x)`` of width ``dim_emb - dim_pe`` if ``expand_x``,
   else x;
-* ``every_layer``: ``batch.x = h`` with all ``dim_emb`` columns, and the network adds a projection of
-  ``batch.pe_every_layer`` before each of its layers.
+* ``every_layer``: ``batch.x = h`` with all ``dim_emb`` columns, and the network adds a projection of the
+  encoding before each of its layers.
+
+What the network reads besides ``batch.x`` is handed over as an
+:class:`~graphgps_pearl.contracts.EncoderOutput`, in :meth:`PosEncEncoder.forward` and nowhere else.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import BaseTransform
 
+from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.errors import ConfigError, DataError
 
 
@@ -49,6 +53,7 @@ class PosEncEncoder(nn.Module, ABC):
                 f"posenc_{self.name}.dim_pe is {settings.dim_pe}, more than the {dim_emb} columns there are"
             )
         self.concatenated = columns > 0
+        self.injected = self.injected_columns(settings) > 0
         self.stored = not self.concatenated or settings.pass_as_var
         self.expand_x = expand_x
         self.linear_x = nn.Linear(cfg.share.dim_in, free) if expand_x and free else None
@@ -64,7 +69,11 @@ class PosEncEncoder(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, batch: Batch) -> Tensor:
-        """The encoding [N, dim_pe] of a batch: its tensors through ``self.encoding``."""
+        """The encoding [N, dim_pe] of a batch."""
+
+    def output(self, batch: Batch) -> EncoderOutput:
+        """The encoding as ``nodes``, with what edges or attention get of it."""
+        return EncoderOutput(nodes=self.encode(batch))
 
     @classmethod
     def transforms(cls, settings: Any) -> list[BaseTransform]:
@@ -78,18 +87,22 @@ class PosEncEncoder(nn.Module, ABC):
 
     @classmethod
     def injected_columns(cls, settings: Any) -> int:
-        """How many columns it adds to ``batch.pe_every_layer``."""
+        """How many columns enter every layer."""
         return settings.dim_pe if getattr(settings, "inject", "input") == "every_layer" else 0
 
     def forward(self, batch: Batch) -> Batch:
-        """Set ``batch.x`` and, if asked for, ``batch.pe_<name>``."""
-        pe = self.encode(batch)
-        parts = [pe] if self.concatenated else []
-        if not self.expand_x:
-            parts.insert(0, batch.x)
-        elif self.linear_x is not None:
-            parts.insert(0, self.linear_x(batch.x.to(self.linear_x.weight.dtype)))
-        batch.x = torch.cat(parts, dim=1)
+        """Set ``batch.x``, attach the rest of the output and, if asked for, set ``batch.pe_<name>``."""
+        out = self.output(batch)
+        pe = out.nodes
+        assert pe is not None
+        if self.expand_x:
+            if self.linear_x is None:
+                batch.x = pe.new_empty(pe.size(0), 0)
+            else:
+                batch.x = self.linear_x(batch.x.to(self.linear_x.weight.dtype))
+        replace(out, nodes=pe if self.concatenated else None, per_layer=pe if self.injected else None).attach(
+            batch
+        )
         if self.stored:
             batch[f"pe_{self.name}"] = pe
         return batch

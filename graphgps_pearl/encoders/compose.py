@@ -61,7 +61,7 @@ class Part:
     factory: Callable[..., nn.Module]
     is_encoding: bool
     columns: int = 0  # of batch.x
-    injected: int = 0  # of batch.pe_every_layer
+    injected: int = 0  # into every layer
     transforms: tuple[BaseTransform, ...] = ()
 
     def build(self, dim_emb: int, first: bool) -> nn.Module:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg as active_cfg
@@ -12,6 +11,7 @@ from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl import config
+from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders.base import edge_width
 from graphgps_pearl.encoders.compose import ComposedNodeEncoder, Part, find_edge_encoder, required_by, resolve
 from graphgps_pearl.errors import ConfigError
@@ -45,13 +45,12 @@ def check_features(cfg: Any, graph: Data) -> None:
 
 
 def injected_dim(cfg: Any) -> int:
-    """Width of ``batch.pe_every_layer``: the encodings with ``inject: every_layer`` together."""
+    """Width of what enters every layer: the encodings with ``inject: every_layer`` together."""
     return sum(part.injected for part in _parts(cfg))
 
 
 class FeatureEncoder(nn.Module):
-    """Encodes ``batch.x`` [N, dim_in] and ``batch.edge_attr``; sets ``batch.pe_every_layer`` if something is
-    injected, and adds to the edges what an encoding has put into ``batch.pe_edges`` [E, edge_dim].
+    """Encodes ``batch.x`` [N, dim_in] and ``batch.edge_attr``, and adds the edge columns of encodings to it.
 
     Args:
         cfg: The config; it becomes GraphGym's active one, which registered encoders read when they are built.
@@ -68,7 +67,6 @@ class FeatureEncoder(nn.Module):
             config.activate(cfg)
         active_cfg.share["dim_in"] = dim_in
         self.dim_in, self.edge_dim = dim_in, 0
-        self.injected = [part.name for part in _parts(cfg) if part.injected]
         self.node_encoder: nn.Module | None = None
         self.edge_encoder: nn.Module | None = None
         self.node_norm: nn.Module | None = None
@@ -92,14 +90,13 @@ class FeatureEncoder(nn.Module):
         """Encode nodes, then edges."""
         if self.node_encoder is not None:
             batch = self.node_encoder(batch)
-        if self.injected:
-            batch.pe_every_layer = torch.cat([batch[f"pe_{name}"] for name in self.injected], dim=1)
         if self.node_norm is not None:
             batch.x = self.node_norm(batch.x)
         if self.edge_encoder is not None:
             batch = self.edge_encoder(batch)
-            if "pe_edges" in batch:
-                batch.edge_attr = batch.edge_attr + batch.pe_edges
+            columns = EncoderOutput.of(batch).edges
+            if columns is not None:
+                batch.edge_attr = batch.edge_attr + columns
         if self.edge_norm is not None:
             batch.edge_attr = self.edge_norm(batch.edge_attr)
         return batch

@@ -2,11 +2,10 @@
 
 Each key of ``posenc_RPEARL`` and ``posenc_BPEARL`` is an argument of the module of that name, apart from
 those that say where the encoding enters; 0 stands for the arguments that may be None. Only ``edge_index`` and
-``batch`` are read, and nothing need be precomputed. B-PEARL's plan, which says what of it is equal, may be.
+``batch`` are read, and nothing has to be precomputed. B-PEARL's plan, which lists its equal rows, may be.
 
-B-PEARL's pairs enter by two more ways: as a bias of the attention (``batch.attn_bias``, one for all layers or
-a list with one for each) and on the edges (``batch.pe_edges``). Both are projections that start at zero, so
-that training begins as without them.
+B-PEARL's pairs may enter the network in two more ways: as a bias of the attention and on the edges. Both are
+projections that start at zero, so that training begins as without them.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import BaseTransform
 
+from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders.base import PosEncEncoder, edge_width
 from graphgps_pearl.encoders.pair_bias import PairBiasProjection
 from graphgps_pearl.errors import DataError
-from graphgps_pearl.pearl import BPEARL, RPEARL, BPEARLPlan, PairEncoding, stored_plan
+from graphgps_pearl.pearl import BPEARL, RPEARL, BPEARLPlan, stored_plan
 
 # Config keys whose argument has another name.
 _KEYS = {"law": "distribution", "num_tables": "num_eval_draws"}
@@ -47,7 +47,7 @@ class _PEARLNodeEncoder(PosEncEncoder):
         return self.encoded(batch)
 
     def encoded(self, batch: Batch, **more: Any) -> Any:
-        """What the module gives; graphs that it refuses are the user's to mend."""
+        """What the module gives; a graph that it refuses is a :class:`DataError`."""
         try:
             return self.encoding(batch.edge_index, batch.batch, batch.num_nodes, **more)
         except ValueError as error:
@@ -82,7 +82,7 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
 
     @classmethod
     def build(cls, settings: Any, dim_emb: int) -> nn.Module:
-        """Read the config group; the pairs are wanted where one of its keys makes use of them."""
+        """Read the config group; the module returns the pairs if one of the keys uses them."""
         module = super().build(settings, dim_emb)
         assert isinstance(module, BPEARL)
         module.return_pairs = _uses_pairs(settings)
@@ -96,19 +96,21 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
         return [BPEARLPlan(settings.num_taps, settings.num_layers, settings.gso, pairs=_uses_pairs(settings))]
 
     def encode(self, batch: Batch) -> Tensor:
-        """Encode the bare graphs, by their plan if they bring one; the pairs go to attention and edges."""
+        """Encode the bare graphs, by their stored plan if there is one."""
+        out = self.encoded(batch, plan=stored_plan(batch))
+        return out if isinstance(out, Tensor) else out[0]
+
+    def output(self, batch: Batch) -> EncoderOutput:
+        """The encoding, and its pairs projected for attention and edges."""
         out = self.encoded(batch, plan=stored_plan(batch))
         if isinstance(out, Tensor):
-            return out
+            return EncoderOutput(nodes=out)
         pe, pairs = out
-        self._give_pairs(batch, pairs)
-        return pe
-
-    def _give_pairs(self, batch: Batch, pairs: PairEncoding) -> None:
-        if self.pair_bias is not None:
-            batch.attn_bias = self.pair_bias(pairs)
-        if self.pair_edges is not None:
-            batch.pe_edges = self.pair_edges(pairs.of_edges(batch.edge_index))
+        return EncoderOutput(
+            nodes=pe,
+            edges=None if self.pair_edges is None else self.pair_edges(pairs.of_edges(batch.edge_index)),
+            attention_bias=() if self.pair_bias is None else self.pair_bias(pairs),
+        )
 
 
 def _uses_pairs(settings: Any) -> bool:

@@ -1,34 +1,49 @@
 r"""Global attention inside each graph of a batch: exact (softmax) and linear (Performer).
 
-Both take packed nodes [N, F] with their :class:`~graphgps_pearl.layers.layout.Layout` and give packed nodes
-back. The projections run on packed rows, so padding costs nothing there, and it changes no result anywhere.
-Softmax attention takes graphs of similar size together (:mod:`~graphgps_pearl.layers.grouping`), so that
-little is padded.
+Both map packed nodes [N, F] to packed nodes, given their :class:`~graphgps_pearl.layers.layout.Layout`. The
+projections run on packed rows, without padding, and padding changes no result anywhere. Softmax attention
+runs over groups of graphs of similar size (:mod:`~graphgps_pearl.layers.grouping`), so that little is padded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.attention.performer import PerformerAttention, generalized_kernel
 
+from graphgps_pearl.contracts import AttentionBias
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.layers.grouping import Group
+from graphgps_pearl.layers.grouping import Grouping
+from graphgps_pearl.layers.kernels import attention as kernel
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.names import unknown
-from graphgps_pearl.layers.weights import attend
+from graphgps_pearl.switches import kernels_enabled
 from graphgps_pearl.vocabulary import ATTENTION_GATES
 
 
-class LogitBias(Protocol):
-    """What is added to the logits, made group by group, so that nobody writes out the padding of a batch."""
+def attend(
+    qkv: Tensor, heads: int, grouping: Grouping, bias: Sequence[Tensor | None], dropout: float
+) -> Tensor:
+    """softmax(Q Kᵀ / sqrt(d) + bias) V inside each graph, with dropout on the softmax, [N, F].
 
-    def of_groups(self, groups: Sequence[Group]) -> list[Tensor]:
-        """For each group [B_g, H or 1, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
+    Args:
+        qkv: [N, 3 F], packed nodes.
+        heads: H; d is F / H.
+        grouping: of the graphs.
+        bias: for each group, broadcastable to its logits [B_g, H, n_g, n_g], -inf where a key is padding.
+        dropout: probability with which a weight is dropped.
+    """
+    dim = qkv.size(1) // 3
+    out = [qkv.new_empty(0, dim)]
+    for group, added in zip(grouping.groups, bias, strict=True):
+        rows = qkv.index_select(0, group.nodes).view(-1, group.size, 3, heads, dim // heads)
+        query, key, value = rows.permute(2, 0, 3, 1, 4)  # each [B_g, H, n_g, d]
+        head = F.scaled_dot_product_attention(query, key, value, attn_mask=added, dropout_p=dropout)
+        out.append(head.transpose(1, 2).reshape(-1, dim))
+    return torch.cat(out).index_select(0, grouping.dense_row)
 
 
 class Gate(nn.Module):
@@ -91,7 +106,7 @@ class MultiheadAttention(nn.Module):
         nn.init.zeros_(self.out_proj.bias)
         self.gate = make_gate(dim, heads, dim, gate)
 
-    def forward(self, x: Tensor, layout: Layout, bias: Tensor | LogitBias | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, bias: Tensor | AttentionBias | None = None) -> Tensor:
         """Attend.
 
         Args:
@@ -101,9 +116,9 @@ class MultiheadAttention(nn.Module):
                 same group by group.
         """
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)
-        added = _added(bias, layout, qkv.dtype)
         dropout = self.dropout if self.training else 0.0
-        out = attend(qkv, self.heads, layout.grouping, added, dropout)
+        function = kernel.attend if dropout > 0 and kernels_enabled() else attend
+        out = function(qkv, self.heads, layout.grouping, _of_groups(bias, layout, qkv.dtype), dropout)
         return self.out_proj(out if self.gate is None else self.gate(out, x))
 
     def extra_repr(self) -> str:
@@ -111,24 +126,22 @@ class MultiheadAttention(nn.Module):
         return f"{self.dim}, heads={self.heads}, dropout={self.dropout}"
 
 
-def _added(bias: Tensor | LogitBias | None, layout: Layout, dtype: torch.dtype) -> Sequence[Tensor | None]:
-    """What is added to the logits of each group, -inf at padding; made for the first layer that asks."""
+def _of_groups(
+    bias: Tensor | AttentionBias | None, layout: Layout, dtype: torch.dtype
+) -> Sequence[Tensor | None]:
+    """The bias of each group's logits, -inf at padding; computed once for layers that share it."""
     groups = layout.grouping.groups
 
-    def make() -> Sequence[Tensor | None]:
+    def compute() -> Sequence[Tensor | None]:
         if bias is not None and not isinstance(bias, Tensor):
-            return [own.to(dtype) for own in bias.of_groups(groups)]
+            return [part.to(dtype) for part in bias.of_groups(groups)]
         masks = [group.padding(dtype) for group in groups]
         if bias is None:
             return masks
-        return [_of_group(bias, group, mask) for group, mask in zip(groups, masks, strict=True)]
+        parts = [bias[group.graphs, :, : group.size, : group.size] for group in groups]
+        return [part if mask is None else part + mask for part, mask in zip(parts, masks, strict=True)]
 
-    return layout.once(f"added in {dtype}", layout.index if bias is None else bias, make)
-
-
-def _of_group(bias: Tensor, group: Group, mask: Tensor | None) -> Tensor:
-    own = bias[group.graphs, :, : group.size, : group.size]
-    return own if mask is None else own + mask
+    return layout.cached(f"attention bias in {dtype}", layout.index if bias is None else bias, compute)
 
 
 class LinearAttention(PerformerAttention):
@@ -155,7 +168,7 @@ class LinearAttention(PerformerAttention):
         super().__init__(channels=dim, heads=heads, dropout=dropout)
         self.gate = make_gate(dim, heads, heads * self.head_channels, gate)
 
-    def forward(self, x: Tensor, layout: Layout, bias: Tensor | LogitBias | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, bias: Tensor | AttentionBias | None = None) -> Tensor:
         """Attend among packed nodes [N, F]; there are no logits that a ``bias`` could be added to."""
         if bias is not None:
             raise ConfigError(

@@ -23,8 +23,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.norm import BatchNorm, LayerNorm
 
+from graphgps_pearl.contracts import AttentionBias
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.layers.attention import LinearAttention, LogitBias, MultiheadAttention
+from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.local import LocalSettings, build_local
 from graphgps_pearl.layers.names import Activation, activation, pick
@@ -174,7 +175,7 @@ class GPSLayer(nn.Module):
         edge_index: Tensor,
         edge_attr: Tensor | None,
         layout: Layout,
-        attn_bias: Tensor | LogitBias | None = None,
+        attn_bias: Tensor | AttentionBias | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """One layer.
 

@@ -1,8 +1,8 @@
-r"""What every layer needs to know of a batch of graphs, computed once per batch.
+r"""Which node belongs to which graph of a batch, and what layers compute from that once per batch.
 
-Nodes of all graphs lie packed, one under the other: ``x`` is [N, F], N = Σ_b n_b. Attention wants them dense:
+Nodes of all graphs are packed, one graph after the other: ``x`` is [N, F], N = Σ_b n_b. Dense form is
 [B, n, F] with n = max_b n_b, where graph b fills its first n_b rows and the rest is padding. A
-:class:`Layout` holds the way from one to the other, and keeps whatever else depends on the batch alone.
+:class:`Layout` converts between the two, and caches what depends on the batch alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the nodes of a batch lie.
+    """The nodes of a batch.
 
     Attributes:
         index: [N] the graph of each node, ascending.
@@ -30,7 +30,7 @@ class Layout:
         max_size: n, the largest of them.
         slot: [N] each node's row among the B·n dense ones, or None where the graphs have equal sizes (then
             packed and dense are the same numbers in the same order).
-        distance: [E, 1] ``|p_i - p_j|²`` over the edges, for layers that weigh messages by it; else None.
+        distance: [E, 1] ``|p_i - p_j|²`` over the edges, for layers that weight messages by it; else None.
     """
 
     index: Tensor
@@ -39,7 +39,7 @@ class Layout:
     max_size: int
     slot: Tensor | None
     distance: Tensor | None = None
-    _kept: dict[str, tuple[object, Any]] = field(default_factory=dict, repr=False)
+    _cache: dict[str, tuple[object, Any]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, index: Tensor, num_graphs: int | None = None, distance: Tensor | None = None) -> Layout:
@@ -51,8 +51,8 @@ class Layout:
         if num_graphs * max_size == index.numel():
             return cls(index, num_graphs, sizes, max_size, None, distance)
         first = sizes.cumsum(0) - sizes
-        place = torch.arange(index.numel(), device=index.device) - first[index]
-        return cls(index, num_graphs, sizes, max_size, index * max_size + place, distance)
+        within = torch.arange(index.numel(), device=index.device) - first[index]
+        return cls(index, num_graphs, sizes, max_size, index * max_size + within, distance)
 
     def to_dense(self, x: Tensor) -> Tensor:
         """Packed [N, ...] to dense [B, n, ...], zero at padding."""
@@ -63,14 +63,14 @@ class Layout:
         return dense.index_copy(0, self.slot, x).view(shape)
 
     def to_packed(self, dense: Tensor) -> Tensor:
-        """Dense [B, n, ...] to packed [N, ...]: padding is left behind."""
+        """Dense [B, n, ...] to packed [N, ...], without the padding."""
         rows = dense.flatten(0, 1)
         return rows if self.slot is None else rows.index_select(0, self.slot)
 
     @property
     def grouping(self) -> Grouping:
-        """The graphs in groups of similar size, made when first asked for."""
-        return self.once("grouping", self.index, lambda: group_graphs(self.sizes))
+        """The graphs in groups of similar size, computed at the first use."""
+        return self.cached("grouping", self.index, lambda: group_graphs(self.sizes))
 
     def log_degree(self, edge_index: Tensor, dtype: torch.dtype) -> Tensor:
         """[N, 1] log(1 + in-degree) of every node."""
@@ -78,17 +78,17 @@ class Layout:
         def compute() -> Tensor:
             return torch.bincount(edge_index[1], minlength=self.index.numel()).to(dtype).log1p().unsqueeze(1)
 
-        return self.once(f"log degree in {dtype}", edge_index, compute)
+        return self.cached(f"log degree in {dtype}", edge_index, compute)
 
-    def once(self, name: str, source: object, compute: Callable[[], T]) -> T:
-        """``compute()``, kept under ``name`` for as long as it is asked for with the same ``source`` object.
+    def cached(self, name: str, source: object, compute: Callable[[], T]) -> T:
+        """``compute()``, cached under ``name`` while it is called with the same ``source`` object.
 
-        Layers of a network that share an input (the edges, say) so share what follows from it.
+        Layers that share an input (the edges, for example) share what is computed from it.
         """
-        kept = self._kept.get(name)
-        if kept is None or kept[0] is not source:
-            kept = self._kept[name] = (source, compute())
-        return kept[1]
+        entry = self._cache.get(name)
+        if entry is None or entry[0] is not source:
+            entry = self._cache[name] = (source, compute())
+        return entry[1]
 
 
 def squared_distance(position: Tensor, edge_index: Tensor) -> Tensor:

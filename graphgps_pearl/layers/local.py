@@ -117,7 +117,7 @@ def _gcn_arguments(
     x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
 ) -> tuple[Any, ...]:
     """Edges with self-loops and their D^-1/2 (A + I) D^-1/2 weights: the same for every layer."""
-    return layout.once(
+    return layout.cached(
         f"gcn in {x.dtype}", edge_index, lambda: gcn_norm(edge_index, None, x.size(0), dtype=x.dtype)
     )
 
@@ -131,7 +131,7 @@ def _gat_arguments(
         edges, features = remove_self_loops(edge_index, edge_attr)
         return add_self_loops(edges, features, fill_value="mean", num_nodes=x.size(0))
 
-    return layout.once("gat", edge_index if edge_attr is None else edge_attr, with_loops)
+    return layout.cached("gat", edge_index if edge_attr is None else edge_attr, with_loops)
 
 
 def _gat_arguments_plain(

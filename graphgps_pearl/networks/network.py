@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn.norm import BatchNorm
 
+from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.layers import Activation, Layout, activation, squared_distance
 
@@ -59,14 +60,13 @@ class PreLayer(nn.Module):
 class GraphNetwork(nn.Module):
     """Encode, pass through the layers, predict.
 
-    With ``injected_dim`` D > 0 every layer l first adds the encoding anew: X ← X + P W_l, where P [N, D] is
-    ``batch.pe_every_layer``.
+    With ``injected_dim`` D > 0 every layer l first adds the encoding again: X ← X + P W_l, where P [N, D] is
+    ``per_layer`` of the batch's :class:`~graphgps_pearl.contracts.EncoderOutput`.
 
     Args:
         encoder: batch to batch; afterwards ``x`` is [N, F] and ``edge_attr`` [E, D_e].
-        layers: each called as ``x, edge_attr = layer(x, edge_index, edge_attr, layout)``; where the encoder
-            has put ``batch.attn_bias`` they get it as ``attn_bias``: [B, heads, n, n] or a
-            :class:`~graphgps_pearl.layers.attention.LogitBias`, or a list with one for each layer.
+        layers: each called as ``x, edge_attr = layer(x, edge_index, edge_attr, layout)``, with ``attn_bias``
+            where the encoder's output has an attention bias.
         head: batch to (prediction, target).
         dim: F.
         pre_mp: layers between encoder and message passing, ``[N, *]`` to [N, F].
@@ -105,25 +105,23 @@ class GraphNetwork(nn.Module):
             x = self.pre_mp(x)
         distance = None
         if self.equivstable_pe:
-            distance = squared_distance(_required(batch, "pe_EquivStableLapPE"), edge_index)
+            if "pe_EquivStableLapPE" not in batch:
+                raise DataError("the network reads batch.pe_EquivStableLapPE, and the encoder gives none")
+            distance = squared_distance(batch.pe_EquivStableLapPE, edge_index)
         layout = Layout.of(batch.batch, batch.num_graphs, distance)
-        injected = _required(batch, "pe_every_layer") if len(self.injections) else None
-        biases = _biases(batch, len(self.layers))
+        given = EncoderOutput.of(batch)
+        if len(self.injections) and given.per_layer is None:
+            raise DataError("the network adds an encoding before every layer, and the encoder gives none")
         edge_attr = batch.edge_attr
         for number, layer in enumerate(self.layers):
-            if injected is not None:
-                x = x + self.injections[number](injected)
-            x, edge_attr = layer(x, edge_index, edge_attr, layout, **biases[number])
+            if len(self.injections):
+                x = x + self.injections[number](given.per_layer)
+            bias = given.bias_of_layer(number)
+            x, edge_attr = layer(
+                x, edge_index, edge_attr, layout, **({} if bias is None else {"attn_bias": bias})
+            )
         batch.x, batch.edge_attr = x, edge_attr
         return self.post_mp(batch)
-
-
-def _biases(batch: Any, num_layers: int) -> list[dict[str, Any]]:
-    """What each layer is called with beside its usual arguments."""
-    if "attn_bias" not in batch:
-        return [{}] * num_layers
-    bias = batch.attn_bias
-    return [{"attn_bias": b} for b in (bias if isinstance(bias, list) else [bias] * num_layers)]
 
 
 def _own_copy(batch: Any) -> Any:
@@ -134,9 +132,3 @@ def _own_copy(batch: Any) -> Any:
     if batch.batch.dtype != torch.long:
         batch.batch = batch.batch.long()
     return batch
-
-
-def _required(batch: Any, name: str) -> Tensor:
-    if name not in batch:
-        raise DataError(f"the network wants batch.{name}, and the encoder has not put it there")
-    return batch[name]

@@ -17,6 +17,7 @@ from torch_geometric.graphgym.config import cfg as active_cfg
 
 from graphgps_pearl import config
 from graphgps_pearl.config.schema import SCHEMA
+from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders import (
     DATA_ENCODERS,
     EDGE_ENCODERS,
@@ -75,7 +76,7 @@ def test_edge_encodings_and_injected_ones_take_no_columns() -> None:
     assert encoder.node_encoder.encoders[0].encoder.weight.shape == (NUM_TYPES, 32)
     batch = encoder(batch_of(graphs(required_transforms(cfg))))
     assert batch.pe_EquivStableLapPE.shape == (batch.num_nodes, 32)
-    assert batch.pe_every_layer.shape == (batch.num_nodes, 5)
+    assert EncoderOutput.of(batch).per_layer.shape == (batch.num_nodes, 5)
 
 
 def test_injected_encodings_stand_side_by_side() -> None:
@@ -83,7 +84,7 @@ def test_injected_encodings_stand_side_by_side() -> None:
     cfg = encoder_config("TypeDictNode+RWSE+LapPE+BPEARL", *settings)
     assert injected_dim(cfg) == 5 + 6
     batch = FeatureEncoder(cfg, 1)(batch_of(graphs(required_transforms(cfg))))
-    assert torch.equal(batch.pe_every_layer, torch.cat([batch.pe_RWSE, batch.pe_BPEARL], dim=1))
+    assert torch.equal(EncoderOutput.of(batch).per_layer, torch.cat([batch.pe_RWSE, batch.pe_BPEARL], dim=1))
     assert injected_dim(encoder_config("TypeDictNode+RWSE")) == 0
     assert injected_dim(encoder_config("TypeDictNode", "dataset.node_encoder", False)) == 0
 

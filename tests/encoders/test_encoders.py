@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgps_pearl.config.schema import SCHEMA, put
+from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders import POSITIONAL_ENCODERS, FeatureEncoder, required_transforms
 from graphgps_pearl.errors import ConfigError, DataError
 from graphgps_pearl.networks import build
@@ -184,7 +185,7 @@ def test_injected_into_every_layer_it_leaves_x_to_the_data(variant: str) -> None
     batch = encoder.eval()(batch_of(data))
     plain = encoder.node_encoder.encoders[0](batch_of(data))
     assert torch.equal(batch.x, plain.x) and batch.x.size(1) == 32
-    assert torch.equal(batch.pe_every_layer, batch[f"pe_{name}"])
+    assert torch.equal(EncoderOutput.of(batch).per_layer, batch[f"pe_{name}"])
 
 
 @ALL

@@ -34,11 +34,11 @@ def test_graphs_without_nodes_keep_their_place() -> None:
     assert layout.sizes.tolist() == [0, 2, 0, 1, 0]
 
 
-def test_once_computes_again_only_for_another_source() -> None:
+def test_the_cache_computes_again_only_for_another_source() -> None:
     layout, calls = Layout.of(torch.tensor([0, 0])), []
     first, second = torch.zeros(1), torch.zeros(1)
     for source in (first, first, second, second):
-        layout.once("name", source, lambda: calls.append(1))
+        layout.cached("name", source, lambda: calls.append(1))
     assert len(calls) == 2
 
 

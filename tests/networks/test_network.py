@@ -11,6 +11,7 @@ from torch import nn
 from torch_geometric.data import Batch
 
 from graphgps_pearl import networks
+from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.layers import GLOBAL_MODELS, LOCAL_MODELS
 
@@ -93,15 +94,15 @@ def test_encoding_enters_every_layer() -> None:
         nn.init.zeros_(injection.weight)
         assert not torch.allclose(model(batch)[0], expected)
         injection.weight = changed
-    model.encoder.injected = []  # an encoder that does not deliver
-    with pytest.raises(DataError, match="pe_every_layer"):
+    model.encoder.node_encoder.encoders[1].injected = False  # an encoder that does not deliver
+    with pytest.raises(DataError, match="before every layer"):
         model(batch)
 
 
 def test_attention_bias_in_the_batch_reaches_every_layer() -> None:
     model, cfg = _build()
     batch = batch_of(cfg, (5, 3))
-    batch.attn_bias = torch.zeros(2, 4, 5, 5, requires_grad=True)
+    EncoderOutput(attention_bias=[torch.zeros(2, 4, 5, 5, requires_grad=True)]).attach(batch)
     plain, _ = _build()[0].eval()(batch_of(cfg, (5, 3)))
     biased, _ = model.eval()(batch)
     torch.testing.assert_close(biased, plain)

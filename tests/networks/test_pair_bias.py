@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -12,9 +13,11 @@ from torch_geometric.data import Batch
 from yacs.config import CfgNode
 
 from graphgps_pearl import networks
-from graphgps_pearl.layers import Layout, grouping, weights
+from graphgps_pearl.layers import Layout, grouping
 from graphgps_pearl.layers.attention import MultiheadAttention
+from graphgps_pearl.layers.kernels import attention as kernel
 from graphgps_pearl.pearl import BPEARL
+from graphgps_pearl.switches import use_kernels
 
 BPEARL_KEYS = (
     *("dataset.node_encoder_name", "TypeDictNode+BPEARL", "posenc_BPEARL.dim_pe", 4),
@@ -120,7 +123,15 @@ def group_cost(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return request.param
 
 
+@pytest.fixture(params=[True, False], ids="kernels {}".format)
+def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With the fast paths and without."""
+    with use_kernels(request.param):
+        yield
+
+
 @pytest.mark.parametrize("kind", ["shared", "per_layer"])
+@pytest.mark.usefixtures("kernels")
 def test_the_bias_is_that_of_the_formula(kind: str, group_cost: int) -> None:
     model, cfg = build("posenc_BPEARL.pair_bias", kind)
     wake(model)
@@ -128,8 +139,7 @@ def test_the_bias_is_that_of_the_formula(kind: str, group_cost: int) -> None:
     expected = dense_bias(model, batch)
     encoder = model.encoder.node_encoder.encoders[1]
     _, pairs = encoder.encoding(batch.edge_index, batch.batch)
-    made = encoder.pair_bias(pairs)
-    biases = made if isinstance(made, list) else [made]
+    biases = encoder.pair_bias(pairs)
     assert len(biases) == len(expected) == (1 if kind == "shared" else 2)
     layout = Layout.of(batch.batch, batch.num_graphs)
     for bias, dense in zip(biases, expected, strict=True):
@@ -150,16 +160,17 @@ def test_the_bias_is_that_of_the_formula(kind: str, group_cost: int) -> None:
 def test_gradients_are_those_of_the_formula(
     quotient: bool, dropout: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole network with the bias gathered from the rows, and with it written out.
+    """The whole network with the bias gathered from the rows, and with the bias written out.
 
-    With dropout both draw nothing away, so that attention's own backward pass is held to torch's.
+    With dropout the kernel drops nothing, so that its backward pass is compared with torch's.
     """
-    monkeypatch.setattr(weights, "draw_signs", lambda shape, *_: (torch.ones(shape), 1.0))
+    monkeypatch.setattr(kernel, "draw_signs", lambda shape, *_: (torch.ones(shape), 1.0))
     model, cfg = build("posenc_BPEARL.pair_bias", "per_layer", "gt.attn_dropout", dropout)
     wake(model)
     model.encoder.node_encoder.encoders[1].encoding.quotient = quotient
     batch = batch_of(cfg, SIZES)
-    fast, _ = model(batch)
+    with use_kernels(True):
+        fast, _ = model(batch)
     gradients = torch.autograd.grad(fast.square().sum(), list(model.parameters()))
     encoder = model.encoder.node_encoder.encoders[1]
     written = dense_bias(model, batch)
