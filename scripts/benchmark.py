@@ -1,6 +1,6 @@
 """How fast the encodings and GPS training are, as ratios to plain implementations run in the same process.
 
-    python scripts/benchmark.py [--suite pe|gps|plan|epoch|scale ...] [--threads N ...] [--data DIR]
+    python scripts/benchmark.py [--suite pe|gps|epoch|scale ...] [--threads N ...] [--data DIR]
                                 [--json FILE] [--plot FILE] [--against FILE]
 
 Each case: warm-up, then repeats in which the two sides take turns; the median and the spread of the ratios.
@@ -205,7 +205,7 @@ def write(args: argparse.Namespace, notes: list[str], results: list[Result]) -> 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--suite", choices=SUITES, nargs="+", default=["pe", "gps", "plan"])
+    parser.add_argument("--suite", choices=SUITES, nargs="+", default=["pe", "gps"])
     parser.add_argument("--json", type=Path, help="write the results here")
     parser.add_argument("--against", type=Path, help="a --json file of an earlier run to compare with")
     parser.add_argument("--plot", type=Path, help="write a plot here")
@@ -216,7 +216,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--peptides-batch", type=int, default=32, help="of suite pe; smaller if it does not fit"
     )
-    parser.add_argument("--gps-peptides-batch", type=int, default=32, help="of suites gps and plan")
+    parser.add_argument("--gps-peptides-batch", type=int, default=32, help="of suite gps")
     parser.add_argument("--epoch-peptides", type=int, default=1000, help="of suite epoch")
     parser.add_argument(
         "--nodes", type=int, nargs="+", default=[2_000, 10_000, 100_000], help="of suite scale"

@@ -25,7 +25,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("suite", ["pe", "gps", "plan", "epoch", "scale"])
+@pytest.mark.parametrize("suite", ["pe", "gps", "epoch", "scale"])
 def test_every_suite(
     suite: str, benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

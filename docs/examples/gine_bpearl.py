@@ -17,7 +17,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import MLP, GINEConv, global_add_pool
 from torch_geometric.utils import from_smiles
 
-from graphgps_pearl.pearl import BPEARL, BPEARLPlan, stored_plan
+from graphgps_pearl.pearl import BPEARL
 
 
 class GINE(nn.Module):
@@ -25,15 +25,14 @@ class GINE(nn.Module):
 
     def __init__(self, dim: int = 64, dim_pe: int = 16, layers: int = 3) -> None:
         super().__init__()
-        self.pe = BPEARL(dim_pe=dim_pe, hidden_dim=24, num_taps=1, num_layers=4, scale=True)
+        self.pe = BPEARL(dim_pe=dim_pe, hidden_dim=24, num_taps=1, num_layers=4)
         self.atoms, self.bonds = nn.Embedding(119, dim - dim_pe), nn.Embedding(22, dim)
         self.convs = nn.ModuleList(GINEConv(MLP([dim, dim, dim])) for _ in range(layers))
         self.head = MLP([dim, dim, 1], norm=None)
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """One number per molecule, [graphs, 1]."""
-        # [N, dim_pe], from the edges alone; without a plan, each batch finds out anew which rows are equal.
-        p = self.pe(batch.edge_index, batch.batch, batch.num_nodes, plan=stored_plan(batch))
+        p = self.pe(batch)  # [N, dim_pe], from the edges alone
         x, edge_attr = torch.cat([self.atoms(batch.x[:, 0]), p], dim=1), self.bonds(batch.edge_attr[:, 0])
         for conv in self.convs:
             x = x + conv(x, batch.edge_index, edge_attr)
@@ -43,12 +42,11 @@ class GINE(nn.Module):
 def molecules(count: int) -> Iterator[Data]:
     """Drug-like molecules, and RDKit's logP to learn."""
     file = Path(RDConfig.RDDataDir) / "Pains" / "test_data" / "wehi_mols.csv"  # comes with RDKit
-    plan = BPEARLPlan(num_taps=1, num_layers=4)  # a transform; the numbers are the encoding's
     with file.open() as lines:
         for smiles, *_ in islice(csv.reader(lines), count):
             data = from_smiles(smiles)
             data.y = torch.tensor([[MolLogP(Chem.MolFromSmiles(smiles))]])
-            yield plan(data)
+            yield data
 
 
 def main(count: int = 1000, epochs: int = 5) -> list[float]:

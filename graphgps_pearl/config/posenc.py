@@ -187,8 +187,9 @@ _BPEARL = {
     "pair_edges": Key(False, "Add a projection of Φ(G, e_u)[v] to the features of edge (u, v)."),
     "plan": Key(
         "batch",
-        "When to find which rows are equal: in every batch, or once for each graph, cached with the data.",
+        "No effect: equal rows of B-PEARL are found in every batch.",
         choices=PLANS,
+        used=False,
     ),
 }
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from graphgps_pearl.encoders.mlp import mlp
-from graphgps_pearl.pearl.gso import graph_shift_operator
+from graphgps_pearl.pearl import graph_shift_operator
 
 
 class GIN(nn.Module):

@@ -2,7 +2,7 @@
 
 Each key of ``posenc_RPEARL`` and ``posenc_BPEARL`` is an argument of the module of that name, apart from
 those that say where the encoding enters; 0 stands for the arguments that may be None. Only ``edge_index`` and
-``batch`` are read, and nothing has to be precomputed. B-PEARL's plan, which lists its equal rows, may be.
+``batch`` are read, and nothing is precomputed.
 
 B-PEARL's pairs may enter the network in two more ways: as a bias of the attention and on the edges. Both are
 projections that start at zero, so that training begins as without them.
@@ -16,16 +16,12 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders.base import PosEncEncoder, edge_width
 from graphgps_pearl.encoders.pair_bias import PairBiasProjection
 from graphgps_pearl.errors import DataError
-from graphgps_pearl.pearl import BPEARL, RPEARL, BPEARLPlan, stored_plan
-
-# Config keys whose argument has another name.
-_KEYS = {"law": "distribution", "num_tables": "num_eval_draws"}
+from graphgps_pearl.pearl import BPEARL, RPEARL
 
 
 class _PEARLNodeEncoder(PosEncEncoder):
@@ -35,8 +31,7 @@ class _PEARLNodeEncoder(PosEncEncoder):
     def build(cls, settings: Any, dim_emb: int) -> nn.Module:
         """Read the config group, key by argument."""
         names = inspect.signature(cls.module).parameters
-        keys = {name: _KEYS.get(name, name) for name in names}
-        arguments = {name: settings[key] for name, key in keys.items() if key in settings}
+        arguments = {name: settings[name] for name in names if name in settings}
         for name in ("mlp_hidden", "chunk_size"):
             if arguments.get(name) == 0:
                 arguments[name] = None
@@ -46,10 +41,10 @@ class _PEARLNodeEncoder(PosEncEncoder):
         """Encode the bare graphs."""
         return self.encoded(batch)
 
-    def encoded(self, batch: Batch, **more: Any) -> Any:
-        """What the module gives; a graph that it refuses is a :class:`DataError`."""
+    def encoded(self, batch: Batch) -> Any:
+        """What the module returns; a graph that it refuses is a :class:`DataError`."""
         try:
-            return self.encoding(batch.edge_index, batch.batch, batch.num_nodes, **more)
+            return self.encoding(batch.edge_index, batch.batch, batch.num_nodes)
         except ValueError as error:
             raise DataError(f"posenc_{self.name}: {error}") from error
 
@@ -88,21 +83,14 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
         module.return_pairs = _uses_pairs(settings)
         return module
 
-    @classmethod
-    def transforms(cls, settings: Any) -> list[BaseTransform]:
-        """The plan, if it is to be cached with the data."""
-        if settings.plan != "cached":
-            return []
-        return [BPEARLPlan(settings.num_taps, settings.num_layers, settings.gso, pairs=_uses_pairs(settings))]
-
     def encode(self, batch: Batch) -> Tensor:
-        """Encode the bare graphs, by their stored plan if there is one."""
-        out = self.encoded(batch, plan=stored_plan(batch))
+        """Encode the bare graphs."""
+        out = self.encoded(batch)
         return out if isinstance(out, Tensor) else out[0]
 
     def output(self, batch: Batch) -> EncoderOutput:
         """The encoding, and its pairs projected for attention and edges."""
-        out = self.encoded(batch, plan=stored_plan(batch))
+        out = self.encoded(batch)
         if isinstance(out, Tensor):
             return EncoderOutput(nodes=out)
         pe, pairs = out

@@ -15,7 +15,7 @@ from torch_geometric.data import Batch
 
 from graphgps_pearl.encoders.base import PosEncEncoder
 from graphgps_pearl.pearl.graphs import check_graphs
-from graphgps_pearl.pearl.sampling import draw_samples, make_key
+from graphgps_pearl.pearl.signals import draw_samples, make_key
 
 
 class RandomID(nn.Module):
@@ -23,13 +23,13 @@ class RandomID(nn.Module):
 
     Args:
         dim_pe: Width of the encoding.
-        law: Law of the identifiers, as in :mod:`graphgps_pearl.pearl.sampling`.
+        distribution: of the identifiers, as in :mod:`graphgps_pearl.pearl.signals`.
         eval_seed: Which table is read in evaluation.
     """
 
-    def __init__(self, dim_pe: int, law: str = "gaussian", eval_seed: int = 0) -> None:
+    def __init__(self, dim_pe: int, distribution: str = "gaussian", eval_seed: int = 0) -> None:
         super().__init__()
-        self.law, self.eval_seed = law, eval_seed
+        self.distribution, self.eval_seed = distribution, eval_seed
         self.linear = nn.Linear(1, dim_pe)
 
     def forward(
@@ -39,7 +39,9 @@ class RandomID(nn.Module):
         if ids is None:
             graphs = check_graphs(edge_index, batch, num_nodes)
             seed = (torch.randint(2**63 - 1, ()), graphs.graph) if self.training else (self.eval_seed,)
-            ids = draw_samples(self.law, make_key(*seed), graphs.position, 0, 1, self.linear.weight.dtype)
+            ids = draw_samples(
+                self.distribution, make_key(*seed), graphs.position, 0, 1, self.linear.weight.dtype
+            )
         return self.linear(ids)
 
 

@@ -1,12 +1,13 @@
 r"""A batch of graphs as the encodings see it: edges and membership, no features.
 
 PyG's conventions throughout: edge :math:`(u, v)` carries messages from ``edge_index[0]`` (source) to
-``edge_index[1]`` (target); ``batch`` names each node's graph and is sorted.
+``edge_index[1]`` (target); ``batch`` holds each node's graph and is sorted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,16 +21,23 @@ class Graphs:
         edge_index: source and target of every edge, :obj:`[2, E]`.
         graph: the graph of every node, :obj:`[N]`, sorted.
         sizes: the number of nodes of every graph, :obj:`[B]`; zero for an empty entry.
+        edge_weight: the weight of every edge, :obj:`[E]`; None: 1 each.
     """
 
     edge_index: Tensor
     graph: Tensor
     sizes: Tensor
+    edge_weight: Tensor | None = None
 
     @property
     def num_nodes(self) -> int:
         """Number of nodes of all graphs together."""
         return self.graph.numel()
+
+    @property
+    def num_graphs(self) -> int:
+        """Number of graphs, B."""
+        return self.sizes.numel()
 
     @property
     def node_sizes(self) -> Tensor:
@@ -43,20 +51,23 @@ class Graphs:
         return torch.arange(self.num_nodes, device=self.graph.device) - first[self.graph]
 
 
-def check_graphs(edge_index: Tensor, batch: Tensor | None = None, num_nodes: int | None = None) -> Graphs:
+def check_graphs(
+    edge_index: Tensor | Any,
+    batch: Tensor | None = None,
+    num_nodes: int | None = None,
+    edge_weight: Tensor | None = None,
+) -> Graphs:
     """Check what a user passed and return it as :class:`Graphs`; a :class:`ValueError` says what is wrong.
 
-    Without ``num_nodes`` it is the length of ``batch``, or one more than the largest node of ``edge_index``.
+    A PyG ``Data`` or ``Batch`` instead of ``edge_index`` brings all four. Without ``num_nodes`` it is the
+    length of ``batch``, or one more than the largest node of ``edge_index``.
 
     >>> graphs = check_graphs(torch.tensor([[0, 1, 2], [1, 0, 3]]), batch=torch.tensor([0, 0, 2, 2]))
     >>> graphs.sizes.tolist(), graphs.position.tolist()
     ([2, 0, 2], [0, 1, 0, 1])
     """
     if not isinstance(edge_index, Tensor):
-        raise ValueError(
-            f"edge_index must be a tensor, got {type(edge_index).__name__}; "
-            "pass data.edge_index, data.batch, data.num_nodes"
-        )
+        edge_index, batch, num_nodes, edge_weight = _from_data(edge_index, batch, num_nodes, edge_weight)
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f"edge_index must have shape [2, num_edges], got {list(edge_index.shape)}")
     if edge_index.dtype not in (torch.int64, torch.int32):
@@ -75,10 +86,44 @@ def check_graphs(edge_index: Tensor, batch: Tensor | None = None, num_nodes: int
         raise ValueError(
             f"edge_index names nodes {int(edge_index.min())} to {largest}, but {known.format(num_nodes)}"
         )
+    if edge_weight is not None:
+        edge_weight = _check_weight(edge_weight, edge_index.size(1))
     if batch is None:
         sizes = torch.tensor([num_nodes], device=edge_index.device)
-        return Graphs(edge_index, edge_index.new_zeros(num_nodes), sizes)
-    return Graphs(edge_index, *_check_batch(batch, edge_index, num_nodes))
+        return Graphs(edge_index, edge_index.new_zeros(num_nodes), sizes, edge_weight)
+    return Graphs(edge_index, *_check_batch(batch, edge_index, num_nodes), edge_weight)
+
+
+def _from_data(
+    data: Any, batch: Tensor | None, num_nodes: int | None, edge_weight: Tensor | None
+) -> tuple[Tensor, Tensor | None, int | None, Tensor | None]:
+    """``edge_index``, ``batch``, ``num_nodes`` and ``edge_weight`` of a PyG ``Data`` or ``Batch``."""
+    if hasattr(data, "edge_types"):
+        raise ValueError(
+            f"{type(data).__name__} has nodes and edges of several types: pass data.to_homogeneous()"
+        )
+    edges = getattr(data, "edge_index", None)
+    if not isinstance(edges, Tensor):
+        raise ValueError(
+            f"edge_index must be a tensor or a PyG Data, got {type(data).__name__}; "
+            "pass data.edge_index, data.batch, data.num_nodes"
+        )
+    if batch is None:
+        batch = getattr(data, "batch", None)
+    if edge_weight is None:
+        edge_weight = getattr(data, "edge_weight", None)
+    return edges, batch, data.num_nodes if num_nodes is None else num_nodes, edge_weight
+
+
+def _check_weight(edge_weight: Tensor, num_edges: int) -> Tensor:
+    if edge_weight.shape != (num_edges,) or not edge_weight.is_floating_point():
+        raise ValueError(
+            f"edge_weight must hold one floating-point number for each of the {num_edges} edges, got shape "
+            f"{list(edge_weight.shape)} of {edge_weight.dtype}"
+        )
+    if not bool((edge_weight >= 0).all()) or not bool(edge_weight.isfinite().all()):
+        raise ValueError("edge_weight must be finite and not negative: degrees are divided by")
+    return edge_weight.detach()
 
 
 def _check_batch(batch: Tensor, edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -91,7 +136,7 @@ def _check_batch(batch: Tensor, edge_index: Tensor, num_nodes: int) -> tuple[Ten
     if num_nodes and int(batch[0]) < 0:
         raise ValueError("batch must not hold negative graph numbers")
     if bool((batch[1:] < batch[:-1]).any()):
-        raise ValueError("batch must be sorted: the nodes of one graph stand together, graphs in order")
+        raise ValueError("batch must be sorted: the nodes of one graph are contiguous, graphs in order")
     graph = batch.long()
     crossing = graph[edge_index[0]] != graph[edge_index[1]]
     if bool(crossing.any()):

@@ -1,9 +1,7 @@
-r"""Normalisation of rows, with sums accumulated in float64.
+r"""Normalisation of rows :obj:`[R, F]`: one batch norm, which may weigh its rows, and a layer norm.
 
-Batch normalisation of B-PEARL runs over millions of rows; summed in float32 its gradients are off by several
-per cent. Here every sum over rows is a float64 sum over blocks of rows, at no cost in memory.
-
-Rows may stand for several equal ones: with multiplicities :math:`w_i` and :math:`W = \sum_i w_i`
+Rows may stand for several equal ones. With multiplicities :math:`w_i` (1 unless given), :math:`W = \sum_i
+w_i`
 
 .. math::
     \mu = \tfrac1W \sum_i w_i x_i, \quad \sigma^2 = \tfrac1W \sum_i w_i (x_i - \mu)^2, \quad
@@ -13,34 +11,55 @@ Rows may stand for several equal ones: with multiplicities :math:`w_i` and :math
     \partial x_i = \frac{\gamma}{\sigma} \Big(g_i - \frac{w_i}{W} \big(\sum_j g_j
                    + \hat x_i \sum_j g_j \hat x_j\big)\Big)
 
-which is what batch normalisation of the :math:`W` rows written out would give.
+which is what batch norm of the :math:`W` rows written out gives. The sums over rows are float64: over the
+millions of rows of B-PEARL, float32 sums make gradients wrong by several per cent. That is why the backward
+pass is written by hand.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphgps_pearl.pearl.fused import BatchNormReLU
-from graphgps_pearl.pearl.names import ACTIVATIONS, check_name
-from graphgps_pearl.pearl.once import first_derivatives
+from graphgps_pearl.pearl.checks import check_name
+from graphgps_pearl.vocabulary import NORMS
 
 if TYPE_CHECKING:
     from graphgps_pearl.pearl.rows import Rows
 
-NORMS = ("batch", "layer", "none", "graph")
-_BLOCK = 8192  # rows that are in float64 at any one time
+Exchange = Callable[[Tensor], Tensor]
+
+
+def first_derivatives_only(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a hand-written backward pass refuse to be differentiated again.
+
+    torch's ``once_differentiable`` raises only where the second derivative goes through the incoming
+    gradient; one by a weight does not, and would silently lack a term.
+    """
+
+    @functools.wraps(backward)
+    def checked(*arguments: Any) -> Any:
+        if torch.is_grad_enabled():  # create_graph=True
+            raise RuntimeError(
+                "PEARL with batch norm has no second derivatives; norm='none' and norm='layer' have them"
+            )
+        return backward(*arguments)
+
+    return checked
 
 
 class BatchNorm(nn.Module):
     r"""Batch normalisation over rows :obj:`[R, F]`, in evaluation with the running statistics.
 
-    A single row has no variance: its output is :math:`\beta` and the running variance is left alone. In the
+    A single row has no variance: its output is :math:`\beta` and the running variance is not updated. In the
     running variance the factor :math:`W / (W - 1)` makes the estimate unbiased, as in PyTorch.
+
+    ``reduce``, if set, sums a tensor over all processes; the statistics are then those of all of them.
 
     >>> norm, x = BatchNorm(3), torch.randn(50, 3)
     >>> torch.allclose(norm(x), torch.nn.BatchNorm1d(3)(x), atol=1e-6)
@@ -49,6 +68,7 @@ class BatchNorm(nn.Module):
 
     running_mean: Tensor
     running_var: Tensor
+    reduce: Exchange | None = None
 
     def __init__(self, dim: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
         super().__init__()
@@ -60,50 +80,33 @@ class BatchNorm(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start again: unit weight, zero bias, statistics of a standard normal."""
+        """Unit weight, zero bias, running statistics of a standard normal."""
         nn.init.ones_(self.weight)
         nn.init.zeros_(self.bias)
         self.running_mean.zero_()
         self.running_var.fill_(1)
 
-    def forward(self, x: Tensor, rows: Rows | None = None, relu: bool = False) -> Tensor:
-        """Normalise ``x``; ``rows`` knows the multiplicities, none means that every row counts once.
-
-        ``relu`` applies ReLU to the result, which together costs less than one after the other.
-        """
+    def forward(self, x: Tensor, rows: Rows | None = None) -> Tensor:
+        """Normalise ``x``; ``rows`` has the multiplicities, None: every row counts once."""
         if not self.training:
-            y = F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-            return F.relu(y) if relu else y
-        y, mean, var, count = self._normalise(x, rows, relu)
-        self.track(mean, var, count)
+            return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
+        multiplicity = None if rows is None else rows.multiplicity
+        y, *statistics = _Normalise.apply(
+            x, self.weight, self.bias, multiplicity, None, 1, self.eps, self.reduce
+        )
+        self.track(*statistics)
         return y
-
-    def _normalise(self, x: Tensor, rows: Rows | None, relu: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        multiplicity = None if rows is None else rows.weight
-        return BatchNormReLU.apply(x, self.weight, self.bias, multiplicity, self.eps, relu)
 
     @torch.no_grad()
     def track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
-        """Move the running statistics by one step for each group, in order (as one step at a time would)."""
-        if count.numel() == 1:  # the usual case, in a fifth of the calls
-            rows = float(count)
-            if rows > 0:
-                self.running_mean.lerp_(mean[0].to(self.running_mean.dtype), self.momentum)
-            if rows > 1:
-                unbiased = var[0] * (rows / (rows - 1))
-                self.running_var.lerp_(unbiased.to(self.running_var.dtype), self.momentum)
-            return
-        has_mean, has_var = (count > 0).squeeze(1), (count > 1).squeeze(1)
-        unbiased = var * (count / (count - 1).clamp(min=1e-12))
-        self._average(self.running_mean, mean[has_mean])
-        self._average(self.running_var, unbiased[has_var])
-
-    def _average(self, running: Tensor, new: Tensor) -> None:
-        """Exponential moving average over the rows of ``new``, the last one weighing most."""
-        steps_after = torch.arange(new.size(0) - 1, -1, -1, device=new.device, dtype=new.dtype)
-        share = self.momentum * (1 - self.momentum) ** steps_after
-        kept = (1 - self.momentum) ** new.size(0)
-        running.copy_(running * kept + share @ new)
+        """Update the running statistics by mean and variance :obj:`[1, F]` of ``count`` rows."""
+        has_mean, has_var = self.momentum * (count[0] > 0), self.momentum * (count[0] > 1)
+        unbiased = var[0] * (count[0] / (count[0] - 1).clamp(min=1))
+        for running, new, share in (
+            (self.running_mean, mean[0], has_mean),
+            (self.running_var, unbiased, has_var),
+        ):
+            running.lerp_(new.to(running.dtype), share.to(running.dtype))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dim})"
@@ -112,17 +115,41 @@ class BatchNorm(nn.Module):
 class GraphNorm(BatchNorm):
     """Batch normalisation that in training runs over the rows of one graph at a time.
 
-    It is what the authors' code does in the first layer: in training its output depends on the size of the
+    This is what the authors' code does in the first layer: in training its output depends on the size of the
     graph, in evaluation it uses the running statistics, which take one step for each graph.
+
+    ``gather``, if set, collects the statistics :obj:`[B, 2 F + 1]` of the graphs of all processes.
     """
 
-    def _normalise(self, x: Tensor, rows: Rows | None, relu: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    gather: Exchange | None = None
+
+    def forward(self, x: Tensor, rows: Rows | None = None) -> Tensor:
+        """Normalise ``x``; ``rows`` has the graph of every row."""
+        if not self.training:
+            return super().forward(x)
         if rows is None:
-            raise ValueError("norm 'graph' has to know the graph of every row")
+            raise ValueError("norm 'graph' needs the graph of every row")
         y, *statistics = _Normalise.apply(
-            x, self.weight, self.bias, rows.weight, rows.graph, rows.num_graphs, self.eps
+            x, self.weight, self.bias, rows.multiplicity, rows.graph, rows.num_graphs, self.eps, None
         )
-        return F.relu(y) if relu else y, *statistics
+        self.track(*statistics)
+        return y
+
+    @torch.no_grad()
+    def track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
+        """One step of the running statistics for each graph, in order; :obj:`[B, F]` and :obj:`[B, 1]`."""
+        if self.gather is not None:
+            statistics = self.gather(torch.cat([mean, var, count], dim=1))
+            mean, var, count = statistics.split([self.dim, self.dim, 1], dim=1)
+        has_mean, has_var = (count > 0).squeeze(1), (count > 1).squeeze(1)
+        self._average(self.running_mean, mean[has_mean])
+        self._average(self.running_var, (var * (count / (count - 1).clamp(min=1)))[has_var])
+
+    def _average(self, running: Tensor, new: Tensor) -> None:
+        """Exponential moving average over the rows of ``new``, the last one with the largest weight."""
+        steps_after = torch.arange(new.size(0) - 1, -1, -1, device=new.device, dtype=new.dtype)
+        share = self.momentum * (1 - self.momentum) ** steps_after
+        running.copy_(running * (1 - self.momentum) ** new.size(0) + share @ new)
 
 
 class LayerNorm(nn.LayerNorm):
@@ -139,7 +166,7 @@ class LayerNorm(nn.LayerNorm):
 
 
 class NoNorm(nn.Module):
-    """The rows as they are."""
+    """The identity."""
 
     def reset_parameters(self) -> None:
         """Nothing to reset."""
@@ -153,7 +180,7 @@ RowNorm = BatchNorm | LayerNorm | NoNorm
 
 
 def make_norm(name: str, dim: int) -> RowNorm:
-    """The normalisation called ``name`` (one of :data:`NORMS`) of rows of width ``dim``."""
+    """The normalisation ``name`` (one of :data:`NORMS`) of rows of width ``dim``."""
     check_name("norm", name, NORMS)
     if name == "batch":
         return BatchNorm(dim)
@@ -162,90 +189,63 @@ def make_norm(name: str, dim: int) -> RowNorm:
     return LayerNorm(dim) if name == "layer" else NoNorm()
 
 
-def norm_and_activation(norm: nn.Module, act: str, x: Tensor, rows: Rows) -> Tensor:
-    """The activation of the normalised rows."""
-    if act == "relu" and isinstance(norm, BatchNorm):
-        return norm(x, rows, relu=True)
-    return ACTIVATIONS[act](norm(x, rows))
-
-
 def has_own_bias(name: str) -> bool:
-    """Whether the norm takes away whatever constant the linear map before it adds."""
+    """Whether the norm cancels any constant that the linear map before it adds."""
     return name in ("batch", "graph")
 
 
 class _Normalise(torch.autograd.Function):
-    """Weighted batch normalisation of each group of rows; only ``x`` itself is kept for the backward pass."""
+    """Weighted batch norm of each group of rows; also mean and variance [G, F] and count [G, 1], float64."""
 
     @staticmethod
-    def forward(ctx, x, weight, bias, multiplicity, group, num_groups, eps):  # type: ignore[no-untyped-def]
-        w = None if multiplicity is None else multiplicity.double().unsqueeze(1)
-
-        def total(terms: Callable[[slice], Tensor]) -> Tensor:
-            return _group_sum(terms, x, group, num_groups)
-
-        def weighted(block: slice, term: Tensor) -> Tensor:
-            return term if w is None else term * w[block]
-
-        count = total(lambda b: weighted(b, torch.ones_like(x[b, :1], dtype=torch.float64)))
-        safe = count.clamp(min=1e-300)
-        mean = total(lambda b: weighted(b, x[b].double())) / safe
-        var = total(lambda b: weighted(b, (x[b].double() - _of(mean, group, b)).square())) / safe
+    def forward(ctx, x, weight, bias, multiplicity, group, num_groups, eps, reduce):  # type: ignore[no-untyped-def]
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        rows, w = x.to(dtype), None
+        count = x.new_full((1, 1), x.size(0), dtype=torch.float64)
+        if multiplicity is not None or group is not None:
+            w = x.new_ones(x.size(0), 1, dtype=dtype)
+            w = w if multiplicity is None else multiplicity.to(dtype).unsqueeze(1)
+            count = _sum(w, group, num_groups)
+        first = _sum(rows if w is None else rows * w, group, num_groups)
+        if reduce is not None:
+            count, first = reduce(torch.cat([count, first], dim=1)).split([1, first.size(1)], dim=1)
+        total = count.clamp(min=1e-300)
+        mean = first / total
+        centred = rows - _of(mean.to(dtype), group)
+        second = _sum(centred.square() if w is None else centred.square() * w, group, num_groups)
+        var = (second if reduce is None else reduce(second)) / total
         invstd = (var + eps).rsqrt()
-        scale = weight.double() * invstd
-        shift = bias.double() - mean * scale
-        y = _affine(x, scale, shift, group)
-        ctx.save_for_backward(x, weight, mean, invstd, w, group, safe)
-        ctx.num_groups = num_groups
+        y = torch.addcmul(bias.to(dtype), centred, _of((weight.double() * invstd).to(dtype), group))
+        ctx.save_for_backward(x, weight, mean, invstd, total, w, group)
+        ctx.num_groups, ctx.reduce = num_groups, reduce
         ctx.mark_non_differentiable(mean, var, count)
-        return y, mean, var, count
+        return y.to(x.dtype), mean, var, count
 
     @staticmethod
-    @first_derivatives
+    @first_derivatives_only
     def backward(ctx, grad, *_):  # type: ignore[no-untyped-def]
-        x, weight, mean, invstd, w, group, count = ctx.saved_tensors
-
-        def scaled(block: slice) -> Tensor:
-            return (x[block].double() - _of(mean, group, block)) * _of(invstd, group, block)
-
-        sum_g = _group_sum(lambda b: grad[b].double(), x, group, ctx.num_groups)
-        sum_gx = _group_sum(lambda b: grad[b].double() * scaled(b), x, group, ctx.num_groups)
-
-        # dx = a g - w (b + c x), with a, b, c constant in each group
-        a = weight.double() * invstd
-        c = a * invstd * sum_gx / count
-        b = a * sum_g / count - c * mean
-        correction = _affine(x, c, b, group)
-        if w is not None:
-            correction *= w.to(x.dtype)
-        grad_x = _affine(grad, a, torch.zeros_like(a), group).sub_(correction).to(x.dtype)
-        return grad_x, sum_gx.sum(0).to(weight.dtype), sum_g.sum(0).to(weight.dtype), *[None] * 4
+        x, weight, mean, invstd, total, w, group = ctx.saved_tensors
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        g = grad.to(dtype)
+        x_hat = (x.to(dtype) - _of(mean.to(dtype), group)) * _of(invstd.to(dtype), group)
+        own = sums = torch.cat([_sum(t, group, ctx.num_groups) for t in (g, g * x_hat)], dim=1)  # [G, 2 F]
+        if ctx.reduce is not None:  # the gradients of the parameters stay those of this process
+            sums = ctx.reduce(own)
+        sum_g, sum_gx = (sums / total).chunk(2, dim=1)
+        shared = torch.addcmul(_of(sum_g.to(dtype), group), x_hat, _of(sum_gx.to(dtype), group))
+        scale = _of((weight.double() * invstd).to(dtype), group)
+        grad_x = (g - (shared if w is None else shared * w)) * scale
+        grad_bias, grad_weight = own.sum(0).to(weight.dtype).chunk(2)
+        return grad_x.to(x.dtype), grad_weight, grad_bias, *[None] * 5
 
 
-def _group_sum(terms: Callable[[slice], Tensor], x: Tensor, group: Tensor | None, num_groups: int) -> Tensor:
-    """Sum float64 terms over the rows of each group, block by block: :obj:`[num_groups, F]`."""
-    total: Tensor | None = None
-    for start in range(0, max(x.size(0), 1), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        term = terms(block)
-        if total is None:
-            total = term.new_zeros(num_groups, term.size(1))
-        if group is None:
-            total[0] += term.sum(0)
-        else:
-            total.index_add_(0, group[block], term)
-    assert total is not None
-    return total
-
-
-def _of(statistic: Tensor, group: Tensor | None, block: slice) -> Tensor:
-    return statistic if group is None else statistic[group[block]]
-
-
-def _affine(x: Tensor, scale: Tensor, shift: Tensor, group: Tensor | None) -> Tensor:
-    """``scale * x + shift``, half precision by way of float32."""
-    dtype = torch.promote_types(x.dtype, torch.float32)
-    scale, shift = scale.to(dtype), shift.to(dtype)
+def _sum(x: Tensor, group: Tensor | None, num_groups: int) -> Tensor:
+    """Sums over the rows of each group in float64, :obj:`[G, F]`."""
     if group is None:
-        return torch.addcmul(shift, x.to(dtype), scale).to(x.dtype)
-    return (x * scale[group] + shift[group]).to(x.dtype)
+        return x.sum(0, keepdim=True, dtype=torch.float64)
+    return x.new_zeros(num_groups, x.size(1), dtype=torch.float64).index_add_(0, group, x.double())
+
+
+def _of(statistic: Tensor, group: Tensor | None) -> Tensor:
+    """The statistic of each row's group."""
+    return statistic if group is None else statistic[group]

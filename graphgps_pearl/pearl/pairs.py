@@ -1,6 +1,7 @@
-r"""What B-PEARL knows before it sums over m: :math:`\Phi(G, e_m)_v` of every ordered pair of nodes.
+r"""B-PEARL before the sum over m: :math:`\Phi(G, e_m)_v` of every ordered pair of nodes (v, m).
 
-It is a learned relative encoding. Taps of the random-walk operator alone are RRWP, the relative random walks
+This is a learned relative encoding. Taps of the random-walk operator alone are RRWP, the relative random
+walks
 :math:`(D^{-1} A)^k_{m v}`; their diagonal is RWSE.
 """
 
@@ -11,12 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphgps_pearl.pearl.graphs import Graphs
+from graphgps_pearl.pearl.graphs import Graphs, check_graphs
+from graphgps_pearl.pearl.hooks import pair_rows
+from graphgps_pearl.pearl.phi import Phi
 
 
 @dataclass(frozen=True)
 class PairEncoding:
-    r""":math:`\Phi(G, e_m)_v` of all pairs (v, m), each different row once.
+    r""":math:`\Phi(G, e_m)_v` of all pairs (v, m); equal pairs may share a row.
 
     Attributes:
         value: the rows, :obj:`[R, D]`.
@@ -33,12 +36,12 @@ class PairEncoding:
 
     @property
     def first(self) -> Tensor:
-        """Where the pairs of each node begin, :obj:`[N]`."""
+        """Index of the first pair of each node in ``row``, :obj:`[N]`."""
         size = self.graphs.node_sizes
         return size.cumsum(0) - size
 
     def rows_of(self, v: Tensor, m: Tensor) -> Tensor:
-        """The rows of pairs of nodes (v, m), each of one graph."""
+        """The rows of pairs of nodes (v, m), each pair inside one graph."""
         return self.row[self.first[v] + self.graphs.position[m]]
 
     def of_edges(self, edge_index: Tensor) -> Tensor:
@@ -47,7 +50,7 @@ class PairEncoding:
         return self.value.index_select(0, self.rows_of(v, u))
 
     def to_dense(self) -> Tensor:
-        """All pairs written out, :obj:`[N, n_max, D]`, zero where the graph of v has no node m."""
+        """All pairs, padded: :obj:`[N, n_max, D]`, zero where the graph of v has no node m."""
         size = self.graphs.node_sizes
         widest = int(size.max()) if size.numel() else 0
         m = torch.arange(widest, device=size.device)
@@ -55,3 +58,28 @@ class PairEncoding:
         dense = self.value.new_zeros(size.numel(), widest, self.value.size(1))
         v, m = inside.nonzero(as_tuple=True)
         return dense.index_put((v, m), self.value[self.row[self.first[v] + m]])
+
+
+def encode_pairs(
+    phi: Phi,
+    edge_index: Tensor,
+    batch: Tensor | None = None,
+    num_nodes: int | None = None,
+    gso: str = "sym_laplacian",
+    quotient: bool | None = None,
+    edge_weight: Tensor | None = None,
+) -> PairEncoding:
+    r""":math:`\Phi(G, e_m)_v` of every ordered pair (v, m) of nodes, without a statistic over m.
+
+    >>> from graphgps_pearl.pearl import TapLayer
+    >>> walk = Phi([TapLayer(1, 3, num_taps=3, act="identity")])
+    >>> with torch.no_grad():
+    ...     _ = walk.layers[0].weight.copy_(torch.eye(3).unsqueeze(1))
+    >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    >>> encode_pairs(walk, path, gso="random_walk").to_dense()[0, 0].tolist()  # return to an end of the path
+    [1.0, 0.0, 0.5]
+    """
+    graphs = check_graphs(edge_index, batch, num_nodes, edge_weight)
+    dtype = next(phi.parameters()).dtype
+    rows = pair_rows(phi, graphs, gso, dtype, quotient, keep_pairs=True)
+    return PairEncoding(phi(rows.signal, rows.layers).to(dtype), rows.pair_row, graphs)

@@ -1,28 +1,52 @@
-r""":math:`\Phi`, the network every sample goes through: generalised layers, GIN layers, skips.
+r""":math:`\Phi`, the network that every signal goes through: a generalised layer, GIN layers, skips.
 
 Generalised layer (eq. 4 of the paper), with taps :math:`S^k X`:
 
 .. math:: X' = \sigma\Big(\sum_{k < K} S^k X H_k\Big)
 
-GIN layer: :math:`X' = MLP((1 + \epsilon) X + A X)`. Rows :obj:`[R, F]` in, rows out; how rows touch is
-:class:`~graphgps_pearl.pearl.rows.Rows`'s affair. There is no dropout: rows that are equal stay equal.
+GIN layer: :math:`X' = MLP((1 + \epsilon) X + A X)`. A layer takes rows :obj:`[R, F]` and a
+:class:`~graphgps_pearl.pearl.rows.Rows` object that applies S and A to them. There is no dropout: equal rows
+have to stay equal.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby, pairwise
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphgps_pearl.pearl.dispatch import in_blocks
-from graphgps_pearl.pearl.names import ACTIVATIONS, check_name
-from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm, norm_and_activation
+from graphgps_pearl.pearl.checks import check_at_least, check_name, check_range
+from graphgps_pearl.pearl.hooks import apply_layer
+from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm
 from graphgps_pearl.pearl.rows import Rows
+from graphgps_pearl.vocabulary import SKIPS
 
-SKIPS = ("none", "residual", "sum")
+
+def _cube(x: Tensor) -> Tensor:
+    return x * x * x
+
+
+def _identity(x: Tensor) -> Tensor:
+    return x
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "elu": F.elu,
+    "leaky_relu": F.leaky_relu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "softplus": F.softplus,
+    "square": torch.square,
+    "cube": _cube,
+    "identity": _identity,
+}
 
 
 class Layer(nn.Module):
@@ -32,7 +56,7 @@ class Layer(nn.Module):
     out_dim: int
 
     def reset_parameters(self) -> None:
-        """Draw the weights afresh."""
+        """Draw new weights."""
         raise NotImplementedError
 
 
@@ -64,46 +88,30 @@ class TapLayer(Layer):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights afresh, at the scale of a linear layer on the taps."""
+        """Draw new weights, at the scale of a linear layer on the taps."""
         bound = 1 / math.sqrt(self.num_taps * self.in_dim)
         nn.init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             nn.init.uniform_(self.bias, -bound, bound)
         self.norm.reset_parameters()
 
-    def forward(self, x: Tensor, rows: Rows) -> Tensor:
-        """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`."""
-        return self.lift(rows.taps(x, self.num_taps), rows)
-
-    def lift(self, x_taps: Tensor, rows: Rows) -> Tensor:
-        """The layer from its taps on: :obj:`[R, K * in_dim]` to :obj:`[R, out_dim]`."""
+    def taps(self, x: Tensor, rows: Rows) -> Tensor:
+        """The taps side by side, :obj:`[R, K * in_dim]`."""
+        x_taps = rows.taps(x, self.num_taps).flatten(1)
         if self.num_taps > 1:
             check_range(x_taps)
-        weight = self.weight.flatten(0, 1)
-        out = in_blocks(x_taps, [(weight.t(), self.bias)], [self.norm], self.act, rows)
-        if out is not None:
-            return out
-        x = x_taps @ weight
+        return x_taps
+
+    def forward(self, x: Tensor, rows: Rows) -> Tensor:
+        """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`."""
+        z = self.taps(x, rows) @ self.weight.flatten(0, 1)  # Σ_k S^k X H_k
         if self.bias is not None:
-            x = x + self.bias
-        return norm_and_activation(self.norm, self.act, x, rows)
+            z = z + self.bias
+        return ACTIVATIONS[self.act](self.norm(z, rows))
 
     def __repr__(self) -> str:
         sizes = f"{self.in_dim}, {self.out_dim}, num_taps={self.num_taps}"
         return f"{type(self).__name__}({sizes}, act={self.act!r}, norm={type(self.norm).__name__})"
-
-
-@torch.no_grad()
-def check_range(x_taps: Tensor) -> None:
-    """Raise a :class:`ValueError` where squares of the taps may overflow, of which a norm makes nothing."""
-    limit = torch.finfo(torch.promote_types(x_taps.dtype, torch.float32)).max ** 0.4
-    if x_taps.numel():
-        largest = max(abs(float(end)) for end in torch.aminmax(x_taps))
-        if not largest < limit:
-            raise ValueError(
-                f"the taps reach {largest:.2g}, too large for {x_taps.dtype}: use fewer (num_taps), or an "
-                "operator whose powers do not grow, such as gso random_walk or sym_adjacency"
-            )
 
 
 class GINLayer(Layer):
@@ -123,10 +131,7 @@ class GINLayer(Layer):
         norm: str = "batch",
     ) -> None:
         super().__init__()
-        if mlp_layers < 1:
-            raise ValueError(f"mlp_layers must be at least 1, got {mlp_layers}")
-        if mlp_hidden is not None and mlp_hidden < 1:
-            raise ValueError(f"mlp_hidden must be at least 1, got {mlp_hidden}")
+        check_at_least(1, mlp_layers=mlp_layers, mlp_hidden=mlp_hidden)
         check_name("act", act, ACTIVATIONS)
         self.in_dim, self.out_dim, self.act = in_dim, out_dim, act
         widths = [in_dim, *[mlp_hidden or out_dim] * (mlp_layers - 1), out_dim]
@@ -137,22 +142,17 @@ class GINLayer(Layer):
         self.norms = nn.ModuleList(make_norm(norm, width) for width in widths[1:])
 
     def reset_parameters(self) -> None:
-        """Draw the weights afresh and set epsilon to 0."""
+        """Draw new weights and set epsilon to 0."""
         nn.init.zeros_(self.eps)
         for module in (*self.linears, *self.norms):
             module.reset_parameters()
 
-    def forward(self, x: Tensor, rows: Rows, skip: bool = False) -> Tensor:
-        """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`; ``skip`` adds each row's own value to them."""
-        maps = [(linear.weight, linear.bias) for linear in self.linears if isinstance(linear, nn.Linear)]
-        out = in_blocks(x, maps, self.norms, self.act, rows, self.eps, skip)
-        if out is not None:
-            return out
-        own = rows.keep(x)
-        x = (1 + self.eps) * own + rows.neighbours(x)
+    def forward(self, x: Tensor, rows: Rows) -> Tensor:
+        """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`."""
+        x = (1 + self.eps) * rows.own(x) + rows.neighbours(x)
         for linear, norm in zip(self.linears, self.norms, strict=True):
-            x = norm_and_activation(norm, self.act, linear(x), rows)
-        return x + own if skip else x
+            x = ACTIVATIONS[self.act](norm(linear(x), rows))
+        return x
 
     def __repr__(self) -> str:
         sizes = f"{self.in_dim}, {self.out_dim}, mlp_layers={len(self.linears)}"
@@ -160,13 +160,13 @@ class GINLayer(Layer):
 
 
 class Phi(nn.Module):
-    r"""A stack of layers with skip connections, and a linear readout where ``out_dim`` asks for one.
+    r"""A stack of layers with skip connections, and a linear readout where ``out_dim`` is given.
 
     ``skip="residual"``: :math:`X_{l+1} = X_l + f_l(X_l)` wherever the widths agree (all but the first layer,
     which lifts the signal). ``skip="sum"``: the output is :math:`\sum_l X_l`, the sum of all layers' outputs.
 
     Args:
-        layers: the layers, in order; each takes ``(x, rows)`` and knows its ``in_dim`` and ``out_dim``.
+        layers: the layers, in order; each takes ``(x, rows)`` and has ``in_dim`` and ``out_dim``.
         skip: one of :data:`SKIPS`.
         out_dim: width of the readout; without it the last layer's rows are the output.
         bias: whether the readout has a bias.
@@ -192,33 +192,20 @@ class Phi(nn.Module):
         self.out_dim: int = out_dim if out_dim is not None else width
 
     def reset_parameters(self) -> None:
-        """Draw all weights afresh."""
+        """Draw new weights."""
         for module in (*self.layers, *([self.readout] if self.readout is not None else [])):
             module.reset_parameters()
 
-    def depths(self) -> tuple[int, int] | None:
-        """K and L where the layers are a generalised layer (or none) and then GIN layers; else None."""
-        kinds = [type(layer) for layer in self.layers]
-        first = self.layers[0]
-        num_taps = first.num_taps if isinstance(first, TapLayer) else 0
-        if kinds != [TapLayer] * (num_taps > 0) + [GINLayer] * (len(kinds) - (num_taps > 0)):
-            return None
-        return num_taps, len(kinds) - (num_taps > 0)
-
     def forward(self, x: Tensor, rows: Rows | Sequence[Rows]) -> Tensor:
         """Signals :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`; ``rows`` for all layers, or one each."""
-        per_layer = rows if isinstance(rows, Sequence) else [rows] * len(self.layers)
+        rows_of = rows if isinstance(rows, Sequence) else [rows] * len(self.layers)
         total: Tensor | None = None
-        for layer, layer_rows in zip(self.layers, per_layer, strict=True):
-            skipped = self.skip == "residual" and layer.in_dim == layer.out_dim
-            if isinstance(layer, GINLayer):
-                out = layer(x, layer_rows, skip=skipped)
-            else:
-                out = layer(x, layer_rows)
-                out = out + layer_rows.keep(x) if skipped else out
+        for layer, layer_rows in zip(self.layers, rows_of, strict=True):
+            residual = self.skip == "residual" and layer.in_dim == layer.out_dim
+            assert isinstance(layer, Layer)
+            x = apply_layer(layer, x, layer_rows, residual)  # layer(x, rows) [+ x], by a kernel if one serves
             if self.skip == "sum":
-                total = out if total is None else layer_rows.keep(total) + out
-            x = out
+                total = x if total is None else layer_rows.own(total) + x
         x = x if total is None else total
         return x if self.readout is None else self.readout(x)
 
@@ -245,14 +232,8 @@ def build_phi(
 
     ``norm="graph"`` is for the generalised layer, as in the authors' code; the others have batch norm.
     """
-    for name, value, least in (
-        ("dim_pe", out_dim, 1),
-        ("hidden_dim", hidden_dim, 1),
-        ("num_layers", num_layers, 0),
-        ("num_taps", num_taps, 0),
-    ):
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")
+    check_at_least(1, dim_pe=out_dim, hidden_dim=hidden_dim)
+    check_at_least(0, num_layers=num_layers, num_taps=num_taps)
     if num_taps == 0 and num_layers == 0:
         raise ValueError("num_taps and num_layers are both 0: there is no layer left")
     if num_taps == 0 and norm == "graph":

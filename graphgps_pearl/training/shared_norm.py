@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from torch_geometric.nn.norm import BatchNorm as GraphBatchNorm
 
 from graphgps_pearl.pearl import norm as pearl_norm
-from graphgps_pearl.pearl.rows import Rows
 from graphgps_pearl.training.processes import gather
 
 
@@ -44,15 +43,14 @@ class _Sum(torch.autograd.Function):
         return total
 
 
-def shared_statistics(x: Tensor, weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rows [R, F] and multiplicities [R] of this process -> rows minus mean [R, F], and over all processes
-    the mean [F], the (biased) variance [F] and the count []; the sums are float64."""
-    w = x.new_ones(x.size(0), 1) if weight is None else weight.to(x.dtype).unsqueeze(1)
-    count = _Sum.apply(w.sum(dtype=torch.float64))
+def shared_statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows [R, F] of this process -> rows minus mean [R, F], and over all processes the mean [F], the biased
+    variance [F] and the count []; the sums are float64."""
+    count = _Sum.apply(torch.full((), x.size(0), dtype=torch.float64, device=x.device))
     safe = count.clamp(min=1e-300)
-    mean = _Sum.apply((x * w).sum(0, dtype=torch.float64)) / safe
+    mean = _Sum.apply(x.sum(0, dtype=torch.float64)) / safe
     centred = x - mean.to(x.dtype)
-    var = _Sum.apply((centred.square() * w).sum(0, dtype=torch.float64)) / safe
+    var = _Sum.apply(centred.square().sum(0, dtype=torch.float64)) / safe
     return centred, mean, var, count
 
 
@@ -97,46 +95,34 @@ class SharedGraphBatchNorm(GraphBatchNorm):
         return self.module(x)
 
 
-class SharedRowNorm(pearl_norm.BatchNorm):
-    """PEARL's batch normalisation of rows with multiplicities, in training over all processes."""
-
-    def forward(self, x: Tensor, rows: Rows | None = None, relu: bool = False) -> Tensor:
-        """Normalise ``x`` [R, F], and apply ReLU if asked to."""
-        y = self._shared(x, rows) if self.training else super().forward(x, rows)
-        return F.relu(y) if relu else y
-
-    def _shared(self, x: Tensor, rows: Rows | None) -> Tensor:
-        wide = x.to(torch.promote_types(x.dtype, torch.float32))
-        centred, mean, var, count = shared_statistics(wide, None if rows is None else rows.weight)
-        self.track(mean.unsqueeze(0), var.unsqueeze(0), count.view(1, 1))
-        scale = self.weight.double() * (var + self.eps).rsqrt()
-        return torch.addcmul(self.bias.to(wide.dtype), centred, scale.to(wide.dtype)).to(x.dtype)
+def _all_reduce(sums: Tensor) -> Tensor:
+    """The sum over all processes."""
+    total = sums.clone()
+    dist.all_reduce(total)
+    return total
 
 
-class SharedGraphNorm(pearl_norm.GraphNorm):
-    """PEARL's normalisation graph by graph: each graph is on one process, the running statistics see all."""
-
-    def track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
-        """Move the running statistics by one step for each graph of all processes."""
-        parts = gather((mean.cpu(), var.cpu(), count.cpu()))
-        # Graph i of the whole batch is the (i // P)-th of process i % P.
-        longest = max(len(part[0]) for part in parts)
-        order = [(part, i) for i in range(longest) for part in parts if i < len(part[0])]
-        joined = [torch.stack([part[k][i] for part, i in order]).to(mean.device) for k in range(3)]
-        super().track(*joined)
+def _in_batch_order(statistics: Tensor) -> Tensor:
+    """The rows of all processes, [graphs, columns]; graph i of the batch is on process i % P."""
+    parts = gather(statistics.cpu())
+    longest = max(len(part) for part in parts)
+    rows = [part[i] for i in range(longest) for part in parts if i < len(part)]
+    return torch.stack(rows).to(statistics.device)
 
 
 _SHARED: dict[type[nn.Module], type[nn.Module]] = {
     nn.BatchNorm1d: SharedBatchNorm1d,
     GraphBatchNorm: SharedGraphBatchNorm,
-    pearl_norm.BatchNorm: SharedRowNorm,
-    pearl_norm.GraphNorm: SharedGraphNorm,
 }
 
 
 def share_norms(network: nn.Module) -> None:
     """Make every batch norm of a network run over all processes, in place."""
     for module in network.modules():
+        if isinstance(module, pearl_norm.GraphNorm):  # a graph is on one process; running statistics see all
+            module.gather = _in_batch_order
+        elif isinstance(module, pearl_norm.BatchNorm):
+            module.reduce = _all_reduce
         shared = _SHARED.get(type(module))
         if shared is not None:
             # The same parameters and buffers under the same names: only what is done with them changes.

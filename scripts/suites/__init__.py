@@ -2,12 +2,11 @@
 
 from suites.case import Case, Step
 from suites.encodings import pe_suite, scale_suite
-from suites.training import epoch_suite, gps_suite, plan_suite
+from suites.training import epoch_suite, gps_suite
 
 SUITES = {
     "pe": pe_suite,
     "gps": gps_suite,
-    "plan": plan_suite,
     "epoch": epoch_suite,
     "scale": scale_suite,
 }

@@ -12,6 +12,7 @@ from yacs.config import CfgNode
 from graphgps_pearl import config
 from graphgps_pearl.config.__main__ import document
 from graphgps_pearl.config.schema import get, groups
+from graphgps_pearl.vocabulary import DISTRIBUTIONS, NORMS, OPERATORS, PAIR_POOLS, POOLS, SKIPS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -115,28 +116,22 @@ def test_every_encoding_has_a_switch() -> None:
 
 
 def test_pearl_groups_are_the_modules_arguments() -> None:
-    from graphgps_pearl.pearl import BPEARL, GSOS, LAWS, NORMS, PAIR_POOLS, POOLS, RPEARL, SKIPS
-    from graphgps_pearl.pearl.names import ACTIVATIONS
+    from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, RPEARL
 
     placed = {"enable", "pass_as_var", "inject"}
-    # How B-PEARL computes is no setting of the encoding: which pairs are equal may come with the data.
     for name, module, keys_only, arguments_only in (
         ("RPEARL", RPEARL, set(), set()),
         ("BPEARL", BPEARL, {"plan", "pair_bias", "pair_edges"}, {"quotient", "return_pairs"}),
     ):
         group = config.defaults()[f"posenc_{name}"]
-        arguments = {
-            {"law": "distribution", "num_tables": "num_eval_draws"}.get(k, k): p
-            for k, p in inspect.signature(module).parameters.items()
-            if k not in arguments_only
-        }
+        arguments = {k: p for k, p in inspect.signature(module).parameters.items() if k not in arguments_only}
         assert set(group) == set(arguments) | placed | keys_only
         for argument, parameter in arguments.items():
             if parameter.default is not inspect.Parameter.empty:
                 assert group[argument] == (0 if parameter.default is None else parameter.default)
     keys = config.SCHEMA
-    assert set(keys["posenc_BPEARL.gso"].choices) == set(GSOS)
-    assert set(keys["posenc_RPEARL.distribution"].choices) == set(LAWS)
+    assert set(keys["posenc_BPEARL.gso"].choices) == set(OPERATORS)
+    assert set(keys["posenc_RPEARL.distribution"].choices) == set(DISTRIBUTIONS)
     assert set(keys["posenc_BPEARL.norm"].choices) == set(NORMS)
     assert set(keys["posenc_BPEARL.skip"].choices) == set(SKIPS)
     assert set(keys["posenc_BPEARL.act"].choices) == set(ACTIVATIONS)

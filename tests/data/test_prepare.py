@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
-from torch_geometric.transforms import BaseTransform
+from torch_geometric.transforms import AddRandomWalkPE, BaseTransform
 
 from graphgps_pearl import data
 from graphgps_pearl.data import cache
 from graphgps_pearl.errors import ConfigError, DataError
-from graphgps_pearl.pearl import BPEARLPlan
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CCCCC1", "CCCl", "CO", "CCCC", "C#N", "OCCO"]
 
@@ -75,7 +74,7 @@ def test_what_a_long_preparation_takes_is_said_before(cfg, table, caplog) -> Non
     rows = [f"{'C' * (3 + i % 19)}O,{i}\n" for i in range(400)]
     table.write_text("smiles,y\n" + "".join(rows))
     caplog.set_level(logging.INFO)
-    loaded = data.load(cfg, [BPEARLPlan(num_taps=1, num_layers=3)])
+    loaded = data.load(cfg, [AddRandomWalkPE(8)])
     said = next(r for r in caplog.records if r.getMessage().startswith("preparing 400 graphs of mine: about"))
     assert caplog.records.index(said) < len(caplog.records) - 1
     foretold = 400 * 1e3 * float(said.getMessage().split("(")[1].split(" kB")[0])
@@ -131,10 +130,10 @@ def test_a_transform_that_fails_names_the_graph(cfg, num_workers) -> None:
 def test_workers_prepare_the_same(cfg, make_cfg, table, tmp_path) -> None:
     rows = [f"{'C' * (3 + i % 19)}O,{i}\n" for i in range(300)]
     table.write_text("smiles,y\n" + "".join(rows))
-    alone = data.load(cfg, [BPEARLPlan(num_taps=1, num_layers=3)]).splits["train"]
+    alone = data.load(cfg, [AddRandomWalkPE(8)]).splits["train"]
     several = make_cfg("csv", "mine", path=table, split_mode="random")
     several.dataset.dir, several.num_workers = str(tmp_path / "elsewhere"), 2
-    together = data.load(several, [BPEARLPlan(num_taps=1, num_layers=3)]).splits["train"]
+    together = data.load(several, [AddRandomWalkPE(8)]).splits["train"]
     assert len(alone) == len(together) and alone.num_bytes() == together.num_bytes()
     for i in (0, 100, 239):
         assert alone[i].keys() == together[i].keys()

@@ -209,13 +209,3 @@ def test_a_batch_without_nodes() -> None:
     empty.x, empty.edge_index, empty.edge_attr = empty.x[:0], empty.edge_index[:, :0], empty.edge_attr[:0]
     empty.batch, empty.ptr = empty.batch[:0], torch.zeros(2, dtype=torch.long)
     assert model.eval()(empty)[0].shape == (1, 1)
-
-
-def test_cached_plans_bring_the_pairs() -> None:
-    words = ("posenc_BPEARL.pair_bias", "per_layer", "posenc_BPEARL.pair_edges", True)
-    model, cfg = build(*words)
-    cached, cached_cfg = build(*words, "posenc_BPEARL.plan", "cached")
-    cached.load_state_dict(wake(model).state_dict())
-    batch = batch_of(cached_cfg, SIZES)
-    assert "bpearl_pair_row" in batch
-    torch.testing.assert_close(cached(batch)[0], model(batch_of(cfg, SIZES))[0], rtol=1e-10, atol=1e-10)

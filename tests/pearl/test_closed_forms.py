@@ -29,14 +29,16 @@ def basis(weights: list[list[float]], edges: Tensor, n: int, act: str = "square"
 
 
 def sampled(
-    weights: list[list[float]], edges: Tensor, n: int, act: str = "square", law: str = "gaussian"
+    weights: list[list[float]], edges: Tensor, n: int, act: str = "square", distribution: str = "gaussian"
 ) -> Tensor:
-    module = RPEARL.from_phi(filters(weights, act), gso="adjacency", num_samples=SAMPLES, law=law)
+    module = RPEARL.from_phi(
+        filters(weights, act), gso="adjacency", num_samples=SAMPLES, distribution=distribution
+    )
     return module.eval()(edges, num_nodes=n).detach()
 
 
-@pytest.mark.parametrize("law", ["gaussian", "rademacher", "two_point", "sobol"])
-def test_quadratic_layer_is_the_squared_norm_of_a_filter_row(law: str) -> None:
+@pytest.mark.parametrize("distribution", ["gaussian", "rademacher", "two_point", "sobol"])
+def test_quadratic_layer_is_the_squared_norm_of_a_filter_row(distribution: str) -> None:
     """E[(H(S) q)_v²] = Σ_u H_vu²: exact with the basis, in expectation with samples."""
     edges, n, h = random_graph(10), 10, [0.5, 1.0, -0.25]
     A = dense_adjacency(edges, n)
@@ -44,7 +46,7 @@ def test_quadratic_layer_is_the_squared_norm_of_a_filter_row(law: str) -> None:
     expected = H.square().sum(1, keepdim=True)
     torch.testing.assert_close(basis([h], edges, n), expected, rtol=1e-12, atol=0)
     deviation = 2 * expected  # of one sample, Gaussian: sqrt(2); the others' fourth moments are below 3
-    error = sampled([h], edges, n, law=law) - expected
+    error = sampled([h], edges, n, distribution=distribution) - expected
     assert bool((error.abs() < 5 * deviation / SAMPLES**0.5).all())
 
 

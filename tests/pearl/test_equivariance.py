@@ -47,14 +47,14 @@ def test_the_check_notices_a_module_that_is_not_equivariant() -> None:
 
 
 @torch.no_grad()
-def order_dependence(num_samples: int, num_tables: int = 1, law: str = "gaussian") -> float:
+def order_dependence(num_samples: int, num_eval_draws: int = 1, distribution: str = "gaussian") -> float:
     """The encoding's deviation between orders of the nodes, relative to its deviation between nodes."""
     torch.manual_seed(0)
     pe = RPEARL(dim_pe=8, num_samples=100, hidden_dim=16, num_layers=4)
     for _ in range(30):
         pe(DATA.edge_index, DATA.batch)  # running statistics
     pe.double().eval()
-    pe.num_samples, pe.num_tables, pe.law = num_samples, num_tables, law
+    pe.num_samples, pe.num_eval_draws, pe.distribution = num_samples, num_eval_draws, distribution
     data = batch_of((molecule_like(23), 23))
 
     def encode(graph: Data) -> Tensor:
@@ -65,7 +65,7 @@ def order_dependence(num_samples: int, num_tables: int = 1, law: str = "gaussian
     for pe.eval_seed in range(8):
         orders = torch.stack([encode(permute_nodes(data, p))[p] for p in permutations])
         variances.append(orders.var(0).mean())
-    pe.num_samples, pe.num_tables = 4000, 1
+    pe.num_samples, pe.num_eval_draws = 4000, 1
     spread = encode(data).std(0).square().mean().sqrt()
     return float(torch.stack(variances).mean().sqrt() / spread)
 
@@ -77,7 +77,7 @@ def test_order_dependence_of_evaluation_falls_as_the_inverse_root_of_samples() -
 
 
 def test_several_tables_average_it_out() -> None:
-    one, nine = order_dependence(25), order_dependence(25, num_tables=9)
+    one, nine = order_dependence(25), order_dependence(25, num_eval_draws=9)
     assert 2.4 < one / nine < 3.7, (one, nine)
 
 

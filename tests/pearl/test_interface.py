@@ -15,21 +15,12 @@ import pytest
 import torch
 from helpers.graphs import awkward_batch, batch_of, molecule_like, random_graph
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 import graphgps_pearl.pearl
-from graphgps_pearl.pearl import (
-    ACTIVATIONS,
-    BPEARL,
-    POOLS,
-    RPEARL,
-    GINLayer,
-    Phi,
-    TapLayer,
-    draw_samples,
-    plan,
-)
-from graphgps_pearl.pearl.sampling import make_key
+from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, RPEARL, GINLayer, Phi, TapLayer, draw_samples, hooks
+from graphgps_pearl.pearl.signals import make_key
+from graphgps_pearl.vocabulary import POOLS
 
 EDGES = random_graph(7)
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
@@ -120,7 +111,7 @@ def test_given_samples_decide_everything() -> None:
 
 
 def test_max_of_samples_and_the_mean_of_tables() -> None:
-    pe = RPEARL(num_samples=4, num_tables=3, pool="max", **SMALL).eval()
+    pe = RPEARL(num_samples=4, num_eval_draws=3, pool="max", **SMALL).eval()
     tables = [draw_samples("gaussian", make_key(0, table), torch.arange(7), 0, 4) for table in range(3)]
     expected = torch.stack([pe(EDGES, samples=samples) for samples in tables])
     torch.testing.assert_close(pe(EDGES), expected.mean(0))
@@ -182,11 +173,13 @@ def test_reset_parameters_draws_what_the_constructor_draws(kind: type) -> None:
 
 
 def test_repr_says_what_it_is() -> None:
-    text = repr(RPEARL(16, num_samples=50, hidden_dim=8, num_layers=3, num_taps=4, law="sobol", scale=True))
+    text = repr(
+        RPEARL(16, num_samples=50, hidden_dim=8, num_layers=3, num_taps=4, distribution="sobol", scale=True)
+    )
     for part in (
         "RPEARL(16",
         "num_samples=50",
-        "law='sobol'",
+        "distribution='sobol'",
         "gso='sym_laplacian'",
         "pool='mean'",
         "scale=True",
@@ -206,8 +199,8 @@ def test_repr_says_what_it_is() -> None:
         ({"edge_index": torch.zeros(2, 4)}, "edge_index must hold integers"),
         ({"edge_index": EDGES, "num_nodes": 3}, "but there are 3 nodes"),
         ({"edge_index": torch.tensor([[0], [-1]]), "num_nodes": 3}, "names nodes -1 to 0"),
-        ({"edge_index": Data(), "num_nodes": 3}, "a tensor, got Data; pass data.edge_index"),
-        ({"edge_index": None, "num_nodes": 3}, "a tensor, got NoneType; pass data.edge_index"),
+        ({"edge_index": Data(), "num_nodes": 3}, "a tensor or a PyG Data, got Data; pass data.edge_index"),
+        ({"edge_index": None, "num_nodes": 3}, "a tensor or a PyG Data, got NoneType; pass data.edge_index"),
         (
             {"edge_index": torch.tensor([[0], [5]]), "batch": torch.zeros(3, dtype=torch.long)},
             "names nodes 0 to 5, but batch has 3 entries",
@@ -244,7 +237,7 @@ def test_samples_of_integers() -> None:
     ("options", "message"),
     [
         ({"gso": "laplace"}, "unknown gso 'laplace'; choose from adjacency, laplacian, sym_adjacency"),
-        ({"norm": "instance"}, "unknown norm 'instance'; choose from batch, layer, none, graph"),
+        ({"norm": "instance"}, "unknown norm 'instance'; choose from batch, layer, graph, none"),
         ({"skip": "dense"}, "unknown skip 'dense'; choose from none, residual, sum"),
         ({"act": "reluu"}, "unknown act 'reluu'; choose from relu"),
         ({"pool": "mean+median"}, "unknown pool 'median'; choose from mean, sum, var, std, max"),
@@ -268,10 +261,13 @@ def test_wrong_options(kind: type, options: dict[str, Any], message: str) -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"law": "normal"}, "unknown law 'normal'; choose from gaussian, rademacher, two_point, sobol"),
+        (
+            {"distribution": "normal"},
+            "unknown distribution 'normal'; choose from gaussian, rademacher, two_point, sobol",
+        ),
         ({"num_samples": 0}, "num_samples must be at least 1"),
         ({"chunk_size": 0}, "chunk_size must be at least 1"),
-        ({"num_tables": 0}, "num_tables must be at least 1"),
+        ({"num_eval_draws": 0}, "num_eval_draws must be at least 1"),
     ],
 )
 def test_wrong_sampling_options(options: dict[str, Any], message: str) -> None:
@@ -297,17 +293,16 @@ def test_activations_are_named_and_can_be_pickled() -> None:
 
 def test_pearl_imports_nothing_but_torch() -> None:
     allowed = set(sys.stdlib_module_names) | {"torch"}
-    for file in Path(graphgps_pearl.pearl.__file__).parent.glob("*.py"):
+    own = ("graphgps_pearl.pearl", "graphgps_pearl.vocabulary", "graphgps_pearl.switches")
+    for file in Path(graphgps_pearl.pearl.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
-            if file.name == "stored.py":  # imported when asked for: a transform of PyG's graphs
-                names = [name for name in names if not name.startswith("torch_geometric.")]
             for name in names:
-                assert name.split(".")[0] in allowed or name.startswith("graphgps_pearl.pearl"), (
+                assert name.split(".")[0] in allowed or name.startswith(own), (
                     file.name,
                     name,
                 )
@@ -336,9 +331,7 @@ def test_taps_out_of_range_are_refused(kind: type, norm: str) -> None:
     assert kind(**SMALL, gso="random_walk", num_taps=10, norm=norm)(hub).isfinite().all()
 
 
-@pytest.mark.parametrize(
-    ("norm", "act"), [("batch", "relu"), ("layer", "relu"), ("graph", "tanh"), ("batch", "tanh")]
-)
+@pytest.mark.parametrize(("norm", "act"), [("batch", "relu"), ("graph", "tanh"), ("batch", "tanh")])
 def test_second_derivatives_are_refused_where_they_would_be_wrong(norm: str, act: str) -> None:
     pe = BPEARL(**SMALL, norm=norm, act=act).double()
     weight = pe.phi.layers[0].weight
@@ -346,7 +339,7 @@ def test_second_derivatives_are_refused_where_they_would_be_wrong(norm: str, act
         torch.autograd.grad(pe(EDGES).square().sum(), weight, create_graph=True)
 
 
-@pytest.mark.parametrize(("norm", "act"), [("none", "relu"), ("layer", "tanh")])
+@pytest.mark.parametrize(("norm", "act"), [("none", "relu"), ("layer", "relu"), ("layer", "tanh")])
 def test_second_derivatives_are_right_elsewhere(norm: str, act: str) -> None:
     pe = BPEARL(**SMALL, norm=norm, act=act).double()
     names, parameters = zip(*pe.named_parameters(), strict=True)
@@ -358,7 +351,38 @@ def test_second_derivatives_are_right_elsewhere(norm: str, act: str) -> None:
 
 
 def test_more_pairs_than_can_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MAX_PAIRS", 40)
+    monkeypatch.setattr(hooks, "MAX_PAIRS", 40)
     for quotient in (None, False, True):
         with pytest.raises(ValueError, match="B-PEARL on 49 pairs of nodes"):
             BPEARL(**SMALL, quotient=quotient)(EDGES)
+
+
+@pytest.mark.parametrize("kind", [RPEARL, BPEARL])
+def test_a_pyg_data_instead_of_its_parts(kind: type) -> None:
+    torch.manual_seed(0)
+    pe = kind(**SMALL).eval()
+    batch = batch_of((molecule_like(9), 9), (molecule_like(5), 5))
+    assert torch.equal(pe(batch), pe(batch.edge_index, batch.batch, batch.num_nodes))
+    batch.edge_weight = torch.full((batch.edge_index.size(1),), 2.0)
+    weighted = pe(batch.edge_index, batch.batch, batch.num_nodes, edge_weight=batch.edge_weight)
+    assert torch.equal(pe(batch), weighted)
+    assert not torch.allclose(weighted, pe(batch.edge_index, batch.batch))
+
+
+def test_graphs_of_several_types_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"HeteroData has .* several types: pass data.to_homogeneous\(\)"):
+        BPEARL(**SMALL)(HeteroData())
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (torch.ones(3), r"one floating-point number for each of the \d+ edges"),
+        (torch.ones(EDGES.size(1), dtype=torch.long), "floating-point"),
+        (-torch.ones(EDGES.size(1)), "not negative"),
+        (torch.full((EDGES.size(1),), torch.inf), "finite"),
+    ],
+)
+def test_wrong_edge_weights(weight: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RPEARL(**SMALL)(EDGES, edge_weight=weight)

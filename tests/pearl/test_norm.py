@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from graphgps_pearl.pearl.norm import BatchNorm, GraphNorm, LayerNorm
 class SomeRows:
     """Rows of which only the normalisation matters."""
 
-    weight: Tensor | None = None
+    multiplicity: Tensor | None = None
     graph: Tensor | None = None
 
     @property
@@ -137,3 +138,36 @@ def test_accuracy_in_float32() -> None:
 
 def relative(a: Tensor, b: Tensor) -> float:
     return float((a.double() - b).norm() / b.norm())
+
+
+def normalised(dtype: torch.dtype, weighted: bool) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    norm = BatchNorm(5).to(torch.promote_types(dtype, torch.float32))
+    norm.weight.data, norm.bias.data = norm.weight * 0.7, norm.bias + torch.linspace(-1, 1, 5).to(norm.bias)
+    x = (torch.randn(5000, 5) * 3 + 7).to(dtype).requires_grad_()
+    rows = SimpleNamespace(multiplicity=torch.randint(1, 50, (5000,)) if weighted else None)
+    y = torch.relu(norm(x, rows))
+    y.sin().sum().backward()
+    return [y, x.grad, norm.weight.grad, norm.bias.grad, norm.running_mean, norm.running_var]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_single_precision_is_close_to_double(weighted: bool) -> None:
+    single, double = (normalised(dtype, weighted) for dtype in (torch.float32, torch.float64))
+    for a, b in zip(single, double, strict=True):
+        assert float((a.double() - b).detach().norm() / b.detach().norm()) < 1e-4
+
+
+def test_mean_far_from_zero_costs_no_digits() -> None:
+    """The variance of x + 10^4 is that of x, as far as float32 holds it."""
+    torch.manual_seed(0)
+    x = torch.randn(20_000, 3)
+    norms = [BatchNorm(3), BatchNorm(3)]
+    for norm, shifted in zip(norms, (x + 1e4, (x + 1e4).double() - 1e4), strict=True):
+        norm(shifted.float())
+    torch.testing.assert_close(norms[0].running_var, norms[1].running_var, rtol=1e-5, atol=0)
+
+
+def test_half_precision_keeps_its_dtype() -> None:
+    y, grad, *_ = normalised(torch.bfloat16, True)
+    assert y.dtype == grad.dtype == torch.bfloat16

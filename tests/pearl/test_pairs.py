@@ -9,20 +9,11 @@ import torch
 from helpers import oracle
 from helpers.graphs import awkward_batch, batch_of, dense_adjacency, molecule_like
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE
 
-from graphgps_pearl.pearl import (
-    BPEARL,
-    GSOS,
-    RPEARL,
-    BPEARLPlan,
-    PairEncoding,
-    Phi,
-    TapLayer,
-    encode_pairs,
-    stored_plan,
-)
+from graphgps_pearl.pearl import BPEARL, RPEARL, PairEncoding, Phi, TapLayer, encode_pairs
+from graphgps_pearl.vocabulary import OPERATORS
 
 POOLS = ["self", "sum+self", "mean+self", "max+self+std"]
 
@@ -93,7 +84,7 @@ def test_rwse_through_the_plain_constructor() -> None:
 @pytest.mark.parametrize("data", BATCHES)
 @pytest.mark.parametrize("pool", POOLS)
 def test_the_diagonal_equals_the_oracle(data: str, pool: str) -> None:
-    for gso, tap_diagonal, scale in zip(GSOS, (True, False) * 3, (False, False, True) * 2, strict=False):
+    for gso, tap_diagonal, scale in zip(OPERATORS, (True, False) * 3, (False, False, True) * 2, strict=False):
         module = build(pool=pool, gso=gso, tap_diagonal=tap_diagonal, scale=scale, return_pairs=False)
         oracle.assert_matches(module, *BATCHES[data])
         oracle.assert_matches(module.eval(), *BATCHES[data])
@@ -139,24 +130,6 @@ def test_values_of_edges() -> None:
     dense = pairs.to_dense()
     position = pairs.graphs.position
     oracle.close(pairs.of_edges(edges), dense[edges[1], position[edges[0]]], "values of the edges")
-
-
-@pytest.mark.parametrize("norm", ["batch", "graph", "layer"])
-def test_stored_plans_bring_the_diagonal_and_the_pairs(norm: str) -> None:
-    shapes = [(molecule_like(19), 19), (molecule_like(7, 1), 7), (molecule_like(19), 19)]
-    graphs = [Data(edge_index=edges, num_nodes=n) for edges, n in shapes]
-    batch = Batch.from_data_list([BPEARLPlan(3, 2, pairs=True)(graph) for graph in graphs])
-    module = build(pool="sum+self", tap_diagonal=True, norm=norm)
-    p, pairs = module(batch.edge_index, batch.batch)
-    q, stored = module(batch.edge_index, batch.batch, plan=stored_plan(batch))
-    oracle.close(q, p, "encoding")
-    oracle.close(stored.to_dense(), pairs.to_dense(), "pairs")
-
-
-def test_a_plan_without_pairs_says_what_to_do() -> None:
-    batch = Batch.from_data_list([BPEARLPlan(3, 2)(Data(edge_index=molecule_like(9), num_nodes=9))])
-    with pytest.raises(ValueError, match="pairs=True"):
-        build()(batch.edge_index, batch.batch, plan=stored_plan(batch))
 
 
 def test_equivariance() -> None:

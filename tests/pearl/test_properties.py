@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgps_pearl.pearl import BPEARL, GSOS, RPEARL, SKIPS
+from graphgps_pearl.pearl import BPEARL, RPEARL
+from graphgps_pearl.vocabulary import OPERATORS, SKIPS
 
 quick = settings(max_examples=25, deadline=None, derandomize=True)
 
@@ -37,7 +38,7 @@ def options(draw: st.DrawFn) -> dict[str, object]:
         "hidden_dim": draw(st.integers(2, 4)),
         "num_layers": draw(st.integers(0, 3)),
         "num_taps": draw(st.integers(1, 4)),
-        "gso": draw(st.sampled_from(GSOS)),
+        "gso": draw(st.sampled_from(OPERATORS)),
         "norm": draw(st.sampled_from(["batch", "layer", "none", "graph"])),
         "skip": draw(st.sampled_from(SKIPS)),
         "pool": draw(st.sampled_from(["mean", "sum", "var", "max", "mean+sum"])),

@@ -15,10 +15,12 @@ from graphgps_pearl.pearl import RPEARL, Phi, TapLayer
 TAPS = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64)  # ||H(S)|| <= 1 for the normalised adjacency
 
 
-def encoder(num_samples: int, law: str = "gaussian") -> RPEARL:
+def encoder(num_samples: int, distribution: str = "gaussian") -> RPEARL:
     layer = TapLayer(1, 1, 4, act="relu")
     layer.weight = torch.nn.Parameter(TAPS.view(4, 1, 1))
-    return RPEARL.from_phi(Phi([layer]), gso="sym_adjacency", num_samples=num_samples, law=law).eval()
+    return RPEARL.from_phi(
+        Phi([layer]), gso="sym_adjacency", num_samples=num_samples, distribution=distribution
+    ).eval()
 
 
 def exact_mean(edges: Tensor, n: int) -> Tensor:
@@ -29,9 +31,9 @@ def exact_mean(edges: Tensor, n: int) -> Tensor:
 
 
 @torch.no_grad()
-def errors(edges: Tensor, n: int, num_samples: int, repeats: int, law: str = "gaussian") -> Tensor:
+def errors(edges: Tensor, n: int, num_samples: int, repeats: int, distribution: str = "gaussian") -> Tensor:
     """Errors of the mean at every node for several tables, [repeats, N]."""
-    module, expected, found = encoder(num_samples, law), exact_mean(edges, n), []
+    module, expected, found = encoder(num_samples, distribution), exact_mean(edges, n), []
     for module.eval_seed in range(repeats):
         found.append(module(edges, num_nodes=n).flatten() - expected)
     return torch.stack(found)
@@ -70,6 +72,7 @@ def test_the_papers_number_of_samples_is_enough() -> None:
 def test_sobol_samples_beat_independent_ones(n: int) -> None:
     edges = molecule_like(n)
     independent, sobol = (
-        rms(errors(edges, n, 50, repeats=40, law=law)) ** 2 for law in ("gaussian", "sobol")
+        rms(errors(edges, n, 50, repeats=40, distribution=distribution)) ** 2
+        for distribution in ("gaussian", "sobol")
     )
     assert sobol < 0.5 * independent, sobol / independent

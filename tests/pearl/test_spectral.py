@@ -9,10 +9,11 @@ from helpers.graphs import circular_skip_link, dense_adjacency, from_networkx, m
 from helpers.oracle import dense_gso
 from torch import Tensor
 
-from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, GSOS, TapLayer
+from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, TapLayer
 from graphgps_pearl.pearl.graphs import check_graphs
 from graphgps_pearl.pearl.phi import Phi
-from graphgps_pearl.pearl.rows import NodeOperators, PairRows, SampleRows
+from graphgps_pearl.pearl.rows import Operators, PairRows, SampleRows
+from graphgps_pearl.vocabulary import OPERATORS
 
 
 @pytest.mark.parametrize("gso", ["adjacency", "sym_laplacian", "random_walk"])
@@ -21,7 +22,7 @@ def test_proposition_1(gso: str) -> None:
     edges, n = molecule_like(12), 12
     layer = TapLayer(3, 4, num_taps=5).double()
     X = torch.randn(n, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    rows = SampleRows(NodeOperators(check_graphs(edges), gso, torch.float64), num_samples=1)
+    rows = SampleRows(Operators(check_graphs(edges), gso, torch.float64), num_samples=1)
 
     S = dense_gso(gso, dense_adjacency(edges, n))
     symmetric = torch.equal(S, S.T)
@@ -53,7 +54,7 @@ def test_equals_spe_with_polynomial_filters(edges: Tensor, gso: str) -> None:
     first = module.phi.layers[0]
     alpha = torch.einsum("nk,kf->nf", eigenvalues[:, None] ** torch.arange(4), first.weight[:, 0])
     filtered = torch.einsum("vn,nf,mn->vmf", V, alpha, V)  # [v, m, f]
-    rows = PairRows(NodeOperators(check_graphs(edges), gso, torch.float64))
+    rows = PairRows(Operators(check_graphs(edges), gso, torch.float64))
     x = ACTIVATIONS[first.act](first.norm(filtered.reshape(n * n, -1)))
     for layer in module.phi.layers[1:]:
         x = x + layer(x, rows)
@@ -61,7 +62,7 @@ def test_equals_spe_with_polynomial_filters(edges: Tensor, gso: str) -> None:
     torch.testing.assert_close(spe, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("gso", [g for g in GSOS if g != "random_walk"])
+@pytest.mark.parametrize("gso", [g for g in OPERATORS if g != "random_walk"])
 @pytest.mark.parametrize("graph", [nx.petersen_graph(), nx.cycle_graph(8), nx.path_graph(6)], ids=str)
 def test_vandermonde_filters_give_the_eigenspaces(graph: nx.Graph, gso: str) -> None:
     """With K distinct eigenvalues one linear layer gives V_μ V_μ^T, whose trace is the multiplicity."""
@@ -72,7 +73,7 @@ def test_vandermonde_filters_give_the_eigenspaces(graph: nx.Graph, gso: str) -> 
     layer = TapLayer(1, K, num_taps=K, act="identity").double()
     layer.weight.data = torch.linalg.inv(torch.vander(distinct, increasing=True)).view(K, 1, K)
 
-    rows = PairRows(NodeOperators(check_graphs(edges), gso, torch.float64))
+    rows = PairRows(Operators(check_graphs(edges), gso, torch.float64))
     projections = layer(rows.signal, rows).view(n, n, K)
     for j, mu in enumerate(distinct):
         space = V[:, (eigenvalues - mu).abs() < 1e-8]
@@ -85,7 +86,7 @@ def test_random_walk_taps_are_rrwp_and_their_diagonal_rwse() -> None:
     edges, n, K = molecule_like(13), 13, 5
     layer = TapLayer(1, K, num_taps=K, act="identity").double()
     layer.weight.data = torch.eye(K, dtype=torch.float64).view(K, 1, K)
-    rows = PairRows(NodeOperators(check_graphs(edges), "random_walk", torch.float64))
+    rows = PairRows(Operators(check_graphs(edges), "random_walk", torch.float64))
     pairs = Phi([layer])(rows.signal, rows)
 
     walk = dense_gso("random_walk", dense_adjacency(edges, n))

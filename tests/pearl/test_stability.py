@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from graphgps_pearl.pearl import Phi, SparseMatrix, TapLayer
 from graphgps_pearl.pearl.graphs import check_graphs
-from graphgps_pearl.pearl.rows import NodeOperators, SampleRows
+from graphgps_pearl.pearl.rows import Operators, SampleRows
 
 WIDTH, TAPS, LAYERS = 3, 4, 3
 
 
-class GivenOperator(NodeOperators):
+class GivenOperator(Operators):
     """A graph whose operator S is any matrix."""
 
     def __init__(self, S: Tensor) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphgps_pearl.pearl import BPEARL, RPEARL
 from graphgps_pearl.pearl.graphs import check_graphs
-from graphgps_pearl.pearl.rows import NodeOperators, SampleRows
+from graphgps_pearl.pearl.rows import Operators, SampleRows
 
 
 def joined_rings(size: int, fused: bool) -> nx.Graph:
@@ -45,7 +45,7 @@ def test_pair_told_apart(pair: tuple[nx.Graph, nx.Graph]) -> None:
 
     constants = []
     for graph in pair:  # the same network as plain message passing: every node starts alike
-        rows = SampleRows(NodeOperators(check_graphs(from_networkx(graph)), basis.gso, torch.float64), 1)
+        rows = SampleRows(Operators(check_graphs(from_networkx(graph)), basis.gso, torch.float64), 1)
         ones = torch.ones(graph.number_of_nodes(), 1, dtype=torch.float64)
         constants.append(basis.phi(ones, rows).sum(0))
     torch.testing.assert_close(*constants, rtol=1e-12, atol=1e-12)

@@ -8,10 +8,11 @@ from helpers.graphs import awkward_batch, dense_adjacency, random_graph
 from helpers.oracle import dense_gso
 from torch_geometric.utils import get_laplacian, to_dense_adj
 
-from graphgps_pearl.pearl import GSOS, SparseMatrix, graph_shift_operator
+from graphgps_pearl.pearl import SparseMatrix, graph_shift_operator
+from graphgps_pearl.vocabulary import OPERATORS
 
 
-@pytest.mark.parametrize("gso", GSOS)
+@pytest.mark.parametrize("gso", OPERATORS)
 def test_equals_the_dense_formula(gso: str) -> None:
     edges, batch = awkward_batch()
     n = len(batch)

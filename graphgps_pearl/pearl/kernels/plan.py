@@ -1,15 +1,15 @@
 r"""The row quotient of B-PEARL: which of its :math:`\sum n^2` rows are equal, known from the graphs alone.
 
-Two pairs (v, m) of the same colour (:mod:`~graphgps_pearl.pearl.colours`) carry the same values in
+Two pairs (v, m) of the same colour (:mod:`~graphgps_pearl.pearl.kernels.colours`) carry the same values in
 :math:`\Phi`, so one row stands for all of them. The start is the signal :math:`1[v = m]`, together with the
 out-degree where the operator divides by it; :math:`K - 1` rounds give the colours on which the taps depend,
 and each GIN layer is one more round. A :class:`Plan` holds for every round what a row's value is made of one
 round earlier, and how often each row occurs at each node in the end.
 
-A pair that the signal cannot have reached in all the rounds, because every walk from m to v is longer, has
-the colours of a node that sees no signal at all. Such pairs are not listed: each node has one pair with
-nobody, :math:`(v, \emptyset)`, that counts for all of them. What is listed grows with the number of pairs
-within reach and not with :math:`n^2`.
+A pair that the signal does not reach in all the rounds, because every walk from m to v is longer, has the
+colours of a node without any signal. Such pairs are not listed: each node has one empty pair,
+:math:`(v, \emptyset)`, that stands for all of them. The list grows with the number of pairs within reach and
+not with :math:`n^2`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from graphgps_pearl.pearl.colours import Block, Level, number, refine
-from graphgps_pearl.pearl.counter import mix
 from graphgps_pearl.pearl.graphs import Graphs
+from graphgps_pearl.pearl.kernels.colours import Block, Level, number, refine
 
-MAX_PAIRS = 2**28  # n^2 summed over the graphs: the tables of a plan take five bytes for each
-MAX_BYTES = 2**33  # that refinement may take, 24 bytes for each listed pair and each of its neighbours
+MAX_BYTES = 2**33  # of memory for the refinement: 24 bytes for each listed pair and each of its neighbours
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class Plan:
     Attributes:
         num_taps: K.
         num_layers: L.
-        degrees: whether rows of different out-degree are kept apart, which some operators' taps need.
-        separate: whether rows of different graphs are kept apart.
+        degrees: whether rows of different out-degree are different colours, as some operators need.
+        separate: whether rows of different graphs are different colours.
         signal: 1[v = m] of the rows of round 0, :obj:`[C_0]`.
         out_degree: edges that leave v, of the rows of round 0, :obj:`[C_0]`; 0 unless ``degrees``.
         levels: one for each round after the first.
@@ -48,7 +46,6 @@ class Plan:
         diagonal: the row of the last round of each pair (v, v), :obj:`[N]`.
         pair_row: the row of the last round of every pair, node by node in the order of m, :obj:`[sum n^2]`;
             made only where it is asked for.
-        edges: of plans that were stored, a number for each graph that changes with its edges, :obj:`[B]`.
     """
 
     num_taps: int
@@ -63,7 +60,6 @@ class Plan:
     pool_count: Tensor
     diagonal: Tensor
     pair_row: Tensor | None = None
-    edges: Tensor | None = None
 
 
 def needs_degrees(num_taps: int, gso: str) -> bool:
@@ -81,7 +77,7 @@ def build_plan(
 ) -> Plan:
     """The plan of a batch of graphs.
 
-    ``separate`` keeps rows of different graphs apart; ``keep_pairs`` keeps the row of every pair.
+    ``separate`` never merges rows of different graphs; ``keep_pairs`` stores the row of every pair.
     """
     rounds, degrees = num_rounds(num_taps, num_layers), needs_degrees(num_taps, gso)
     pairs = _Pairs(graphs, rounds)
@@ -97,7 +93,7 @@ def build_plan(
     blocks = pairs.blocks(graphs) if rounds else []
     for _ in range(rounds):
         if len(levels) > 1 and levels[-1].parent.numel() == levels[-2].parent.numel():
-            levels.append(_again(levels[-1]))  # nothing was told apart: nothing ever will be
+            levels.append(_repeated(levels[-1]))  # no colour was split: none will be in later rounds
             continue
         colour, count, level = refine(colour, count, blocks)
         levels.append(level)
@@ -110,41 +106,8 @@ def build_plan(
     return _without_unused(plan, colour, pairs.weight, count)
 
 
-def merge_plan(plan: Plan) -> Plan:
-    """Merge equal rows of different graphs: refinement of the rows themselves, which are fewer than pairs."""
-    if not plan.separate:
-        return plan
-    colour, item = number(2 * plan.out_degree + plan.signal)
-    signal, out_degree, count = plan.signal[item], plan.out_degree[item], item.numel()
-    levels: list[Level] = []
-    for level in plan.levels:
-        colour, count, merged = refine(colour, count, _blocks_of(level))
-        levels.append(merged)
-    return replace(
-        plan,
-        separate=False,
-        signal=signal,
-        out_degree=out_degree,
-        levels=tuple(levels),
-        pool_row=colour[plan.pool_row],
-        diagonal=colour[plan.diagonal],
-        pair_row=None if plan.pair_row is None else colour[plan.pair_row],
-    )
-
-
-def _blocks_of(level: Level) -> list[Block]:
-    """A level's rows by their numbers of neighbours."""
-    first = level.degree.cumsum(0) - level.degree
-    blocks = []
-    for d in torch.unique(level.degree).tolist():
-        item = (level.degree == d).nonzero().squeeze(1)
-        entry = first[item].unsqueeze(1) + torch.arange(d, device=item.device)
-        blocks.append(Block(item, level.parent[item], level.neighbour[entry]))
-    return blocks
-
-
-def _again(level: Level) -> Level:
-    """The level after one that renamed the colours and told none apart (the same one, if it renamed none)."""
+def _repeated(level: Level) -> Level:
+    """The level after one that split no colour: the same, in the new numbering."""
     own = torch.arange(level.parent.numel(), device=level.parent.device)
     if torch.equal(level.parent, own):
         return level
@@ -153,53 +116,41 @@ def _again(level: Level) -> Level:
     return Level(own, level.degree, renamed[level.neighbour])
 
 
-def check_number(graphs: Graphs) -> None:
-    """Raise a :class:`ValueError` where there are more pairs of nodes than B-PEARL can hold."""
-    total = int(graphs.sizes.square().sum())
-    if total > MAX_PAIRS:
-        raise ValueError(
-            f"B-PEARL on {total:.3g} pairs of nodes (n^2 for each graph, the largest has "
-            f"{int(graphs.sizes.max())} nodes) is more than the {MAX_PAIRS:.3g} it is made for; "
-            f"use smaller batches, or R-PEARL, whose cost is linear in the nodes"
-        )
-
-
 class _Pairs:
-    """The pairs within reach, then one pair :math:`(v, \\emptyset)` for each node.
+    """The pairs within reach, then one empty pair :math:`(v, \\emptyset)` for each node.
 
     Attributes:
         node: v, :obj:`[P + N]`.
         signal: 1[v = m].
-        weight: how many pairs it stands for; 0 for :math:`(v, \\emptyset)` if all pairs of v are listed.
-        diagonal: where (v, v) is listed, :obj:`[N]`.
+        weight: multiplicity; 0 for :math:`(v, \\emptyset)` if all pairs of v are listed.
+        diagonal: index of (v, v) in the list, :obj:`[N]`.
     """
 
     def __init__(self, graphs: Graphs, rounds: int) -> None:
-        check_number(graphs)
         size = graphs.node_sizes
         total = int(size.sum())
-        self._first = size.cumsum(0) - size  # [N] where the pairs of each node begin, were all of them listed
+        self._first = size.cumsum(0) - size  # [N] index of (v, 0) among all pairs
         device = size.device
         nodes = torch.arange(graphs.num_nodes, device=device)
-        self._place = torch.full((total,), -1, dtype=torch.int32, device=device)
+        self._index = torch.full((total,), -1, dtype=torch.int32, device=device)
         code = self._reach(graphs, rounds)
-        self._place[code] = torch.arange(code.numel(), dtype=torch.int32, device=device)
+        self._index[code] = torch.arange(code.numel(), dtype=torch.int32, device=device)
         node = torch.bucketize(code, self._first, right=True) - 1
         self._basis = torch.cat([code - self._first[node], torch.full_like(nodes, -1)])
         self.node = torch.cat([node, nodes])
         self.signal = (self._basis == graphs.position[self.node]).long()
-        self.diagonal = self._place[self._first + graphs.position].long()
+        self.diagonal = self._index[self._first + graphs.position].long()
         listed = torch.bincount(node, minlength=graphs.num_nodes)
         self.weight = torch.cat([torch.ones_like(code), size - listed])
 
     def _reach(self, graphs: Graphs, rounds: int) -> Tensor:
-        """The pairs (v, m) with a walk of at most so many steps from m to v, by their place among all."""
+        """The pairs (v, m) with a walk of at most so many steps from m to v, as indices among all pairs."""
         source, target = graphs.edge_index[:, graphs.edge_index[0].argsort()]
         leaving = torch.bincount(source, minlength=graphs.num_nodes)
         first_edge = leaving.cumsum(0) - leaving
         node = torch.arange(graphs.num_nodes, device=target.device)
         basis = graphs.position
-        mark = self._place
+        mark = self._index
         found = [self._first + basis]
         mark[found[0]] = 0
         for _ in range(rounds):
@@ -212,9 +163,9 @@ class _Pairs:
             if not code.numel():
                 break
             ticket = torch.arange(code.numel(), dtype=torch.int32, device=code.device)
-            mark[code] = ticket  # of pairs found twice, one keeps its ticket
-            once = (mark[code] == ticket).nonzero().squeeze(1)
-            node, basis, code = node[once], basis[once], code[once]
+            mark[code] = ticket  # of a pair found twice, one keeps its ticket
+            unique = (mark[code] == ticket).nonzero().squeeze(1)
+            node, basis, code = node[unique], basis[unique], code[unique]
             found.append(code)
         return torch.cat(found).sort().values
 
@@ -239,20 +190,20 @@ class _Pairs:
         return blocks
 
     def all(self) -> Tensor:
-        """Where each of the n^2 pairs of every graph is listed, node by node in the order of m."""
+        """Index in the list of each of the n^2 pairs of every graph, node by node in the order of m."""
         nodes = torch.arange(self._first.numel(), device=self._first.device)
-        size = torch.cat([self._first, self._first.new_tensor([self._place.numel()])]).diff()
-        nobody = self.node.numel() - self._first.numel() + nodes.repeat_interleave(size)
-        return torch.where(self._place < 0, nobody, self._place.long())
+        size = torch.cat([self._first, self._first.new_tensor([self._index.numel()])]).diff()
+        empty = self.node.numel() - self._first.numel() + nodes.repeat_interleave(size)
+        return torch.where(self._index < 0, empty, self._index.long())
 
     def _at(self, node: Tensor, basis: Tensor) -> Tensor:
-        """Where the pair (node, basis) is listed, or else the node's pair with nobody."""
+        """Index in the list of the pair (node, basis), or else of the node's empty pair."""
         listed = self.node.numel() - self._first.numel()
-        nobody = listed + node
+        empty = listed + node
         if not listed:
-            return nobody
-        place = self._place[self._first[node] + basis.clamp(min=0)].long()
-        return torch.where((basis < 0) | (place < 0), nobody, place)
+            return empty
+        index = self._index[self._first[node] + basis.clamp(min=0)].long()
+        return torch.where((basis < 0) | (index < 0), empty, index)
 
 
 def _ranges(start: Tensor, length: Tensor) -> Tensor:
@@ -274,9 +225,9 @@ def _pool(pairs: _Pairs, colour: Tensor, count: int, num_nodes: int) -> tuple[Te
 
 
 def _without_unused(plan: Plan, colour: Tensor, weight: Tensor, count: int) -> Plan:
-    """Leave out the rows that stand for no pair: pairs with nobody where everybody is within reach.
+    """Drop the rows that stand for no pair: empty pairs where all pairs are within reach.
 
-    (What a row with a pair is made of has pairs too: the neighbours of that pair.)
+    (Rows that another row is computed from have pairs too: the neighbours of that row's pairs.)
     """
     used = torch.zeros(count, dtype=torch.bool, device=colour.device)
     used[colour[weight > 0]] = True
@@ -307,29 +258,3 @@ def _without_unused(plan: Plan, colour: Tensor, weight: Tensor, count: int) -> P
         diagonal=diagonal,
         pair_row=pair_row,
     )
-
-
-def fingerprint(graphs: Graphs) -> Tensor:
-    """A number of each graph that changes with its edges and the names of its nodes, :obj:`[B]`."""
-    u, v = graphs.position[graphs.edge_index]
-    total = mix(graphs.sizes + 1)
-    return total.index_add_(0, graphs.graph[graphs.edge_index[0]], mix(mix(u + 1) + v))
-
-
-def check_plan(plan: Plan, graphs: Graphs, num_taps: int, num_layers: int, gso: str) -> None:
-    """Raise a :class:`ValueError` unless the plan is for these graphs and this encoding."""
-    if (plan.num_taps, plan.num_layers) != (num_taps, num_layers):
-        raise ValueError(
-            f"the graphs' plan is for num_taps={plan.num_taps}, num_layers={plan.num_layers}, the encoding "
-            f"has num_taps={num_taps}, num_layers={num_layers}: apply BPEARLPlan with its settings"
-        )
-    if needs_degrees(num_taps, gso) and not plan.degrees:
-        raise ValueError(f"the graphs' plan is for another operator than gso={gso!r}: apply BPEARLPlan again")
-    fits = plan.pool_size.numel() == graphs.num_nodes
-    if fits and plan.edges is not None:
-        no_nodes = mix(torch.ones_like(plan.edges))  # graphs that batch does not name if they come last
-        fits = torch.equal(plan.edges[plan.edges != no_nodes], fingerprint(graphs)[graphs.sizes > 0])
-    if not fits:
-        raise ValueError(
-            "the graphs' plan is for other edges: apply BPEARLPlan after everything that changes edges"
-        )

@@ -22,12 +22,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from graphgps_pearl.pearl.names import check_name
-from graphgps_pearl.pearl.quotient import QuotientRows
+from graphgps_pearl.pearl.checks import check_name
 from graphgps_pearl.pearl.rows import PairRows
-
-POOLS = ("mean", "sum", "var", "std", "max")
-PAIR_POOLS = (*POOLS, "self")
+from graphgps_pearl.vocabulary import POOLS
 
 
 class Moments(NamedTuple):
@@ -68,7 +65,7 @@ def sample_moments(x: Tensor, pool: Sequence[str], reference: Tensor | None = No
     return Moments(size, reference, first, second, x.amax(1) if "max" in pool else None)
 
 
-def pair_moments(x: Tensor, rows: PairRows | QuotientRows, pool: Sequence[str]) -> Moments:
+def pair_moments(x: Tensor, rows: PairRows, pool: Sequence[str]) -> Moments:
     """Moments over the basis vectors :math:`m` of rows ``x`` :obj:`[R, D]` (pairs, or what they merge to)."""
     size = rows.size.to(x.dtype).unsqueeze(1)
     first = rows.pool @ x
@@ -83,7 +80,7 @@ def pair_moments(x: Tensor, rows: PairRows | QuotientRows, pool: Sequence[str]) 
     return Moments(size, reference, first, second, maximum, own)
 
 
-def _pair_maximum(x: Tensor, rows: PairRows | QuotientRows) -> Tensor:
+def _pair_maximum(x: Tensor, rows: PairRows) -> Tensor:
     """The maximum of every node's entries; pairs that share it share the gradient, as torch has it."""
     with torch.no_grad():
         node = rows.node.unsqueeze(1).expand_as(x)

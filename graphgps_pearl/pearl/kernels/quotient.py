@@ -5,7 +5,7 @@ Layer :math:`l` has its own rows. A row's value is made of rows of the layer bef
 .. math:: y = (1 + \epsilon)\, x[parent] + T_l\, x
 
 with :math:`T_l` the small sparse matrix of neighbour counts. Multiplicities go into the normalisation, and
-the statistics over m count every row as often as it occurs at a node.
+the statistics over m weigh every row by its count at a node.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from graphgps_pearl.pearl.colours import Level
 from graphgps_pearl.pearl.graphs import Graphs
-from graphgps_pearl.pearl.plan import Plan
-from graphgps_pearl.pearl.rows import KeptTaps
-from graphgps_pearl.pearl.sparse import SparseMatrix
+from graphgps_pearl.pearl.kernels.colours import Level
+from graphgps_pearl.pearl.kernels.plan import Plan
+from graphgps_pearl.pearl.operators import SparseMatrix
 
 
 class QuotientRows:
@@ -72,27 +71,28 @@ class QuotientRows:
         row = self.diagonal
         for level in reversed(self.plan.levels[max(num_taps - 1, 0) :]):
             row = level.parent[row]
-        return self.layers[0].taps(self.signal, num_taps)[row]
+        return self.layers[0].taps(self.signal, num_taps)[row].squeeze(2)
 
     @property
     def pair_row(self) -> Tensor:
         """The row of every pair, node by node in the order of m."""
-        if self.plan.pair_row is None:
-            raise ValueError("the graphs' plan is without pairs: apply BPEARLPlan(..., pairs=True)")
+        assert self.plan.pair_row is not None
         return self.plan.pair_row
 
     def _num_rows(self, round_: int) -> int:
         return self.plan.levels[round_ - 1].parent.numel() if round_ else self.plan.signal.numel()
 
-    def _weights(self) -> list[Tensor]:
+    def _multiplicities(self) -> list[Tensor]:
         """The multiplicities of the rows of every round: those of a row's descendants, summed."""
         plan = self.plan
         last = torch.zeros(self._num_rows(len(plan.levels)), dtype=torch.long, device=plan.signal.device)
-        weights = [last.index_add_(0, self.row, plan.pool_count.long())]
+        multiplicities = [last.index_add_(0, self.row, plan.pool_count.long())]
         for round_ in range(len(plan.levels), 0, -1):
             parent = plan.levels[round_ - 1].parent.long()
-            weights.append(last.new_zeros(self._num_rows(round_ - 1)).index_add_(0, parent, weights[-1]))
-        return weights[::-1]
+            multiplicities.append(
+                last.new_zeros(self._num_rows(round_ - 1)).index_add_(0, parent, multiplicities[-1])
+            )
+        return multiplicities[::-1]
 
     def _graphs(self) -> list[Tensor | None]:
         """The graphs of the rows of every round, where rows of different graphs are kept apart."""
@@ -109,27 +109,27 @@ class QuotientRows:
         return list(graphs[::-1])
 
     def _layers(self, gso: str) -> list[TapRows | LayerRows]:
-        plan, weights, graphs = self.plan, self._weights(), self._graphs()
+        plan, multiplicities, graphs = self.plan, self._multiplicities(), self._graphs()
         rounds = max(plan.num_taps - 1, 0)
         layers: list[TapRows | LayerRows] = []
         if plan.num_taps:
             steps = list(zip(plan.levels[:rounds], self._matrices[:rounds], strict=True))
             layers.append(
-                TapRows(steps, plan.out_degree, gso, weights[rounds], graphs[rounds], self._num_graphs)
+                TapRows(steps, plan.out_degree, gso, multiplicities[rounds], graphs[rounds], self._num_graphs)
             )
         for r in range(rounds, len(plan.levels)):
             parent = plan.levels[r].parent.long()
             layers.append(
-                LayerRows(parent, self._matrices[r], weights[r + 1], graphs[r + 1], self._num_graphs)
+                LayerRows(parent, self._matrices[r], multiplicities[r + 1], graphs[r + 1], self._num_graphs)
             )
         return layers
 
 
 class _Weighted:
-    """Rows that stand for several."""
+    """Rows with multiplicities."""
 
-    def __init__(self, weight: Tensor, graph: Tensor | None, num_graphs: int) -> None:
-        self.weight, self.num_graphs, self._graph = weight, num_graphs, graph
+    def __init__(self, multiplicity: Tensor, graph: Tensor | None, num_graphs: int) -> None:
+        self.multiplicity, self.num_graphs, self._graph = multiplicity, num_graphs, graph
 
     @property
     def graph(self) -> Tensor:
@@ -143,9 +143,14 @@ class LayerRows(_Weighted):
     """The rows of a GIN layer."""
 
     def __init__(
-        self, parent: Tensor, matrix: SparseMatrix, weight: Tensor, graph: Tensor | None, num_graphs: int
+        self,
+        parent: Tensor,
+        matrix: SparseMatrix,
+        multiplicity: Tensor,
+        graph: Tensor | None,
+        num_graphs: int,
     ) -> None:
-        super().__init__(weight, graph, num_graphs)
+        super().__init__(multiplicity, graph, num_graphs)
         self.parent, self.matrix = parent, matrix
 
     def taps(self, x: Tensor, num_taps: int) -> Tensor:
@@ -156,12 +161,12 @@ class LayerRows(_Weighted):
         """:math:`T x`."""
         return self.matrix @ x
 
-    def keep(self, x: Tensor) -> Tensor:
+    def own(self, x: Tensor) -> Tensor:
         """The value of each row's parent."""
         return x.index_select(0, self.parent)
 
 
-class TapRows(KeptTaps, _Weighted):
+class TapRows(_Weighted):
     """The rows of the generalised layer, whose taps walk through the first rounds."""
 
     parent = None
@@ -171,34 +176,40 @@ class TapRows(KeptTaps, _Weighted):
         steps: list[tuple[Level, SparseMatrix]],
         out_degree: Tensor,
         gso: str,
-        weight: Tensor,
+        multiplicity: Tensor,
         graph: Tensor | None,
         num_graphs: int,
     ) -> None:
-        super().__init__(weight, graph, num_graphs)
+        super().__init__(multiplicity, graph, num_graphs)
         self.steps, self.out_degree, self.gso = steps, out_degree, gso
+        self._taps: Tensor | None = None  # the layer and the diagonal both read them
 
     @torch.no_grad()
-    def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
-        """Each power is one round further."""
+    def taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """The taps of the signal, :obj:`[R, K, 1]`; each power is one round further."""
+        if self._taps is None:
+            self._taps = self._make_taps(x)
+        return self._taps
+
+    def _make_taps(self, x: Tensor) -> Tensor:
         powers, out_degree = [x], self.out_degree.to(x.dtype).unsqueeze(1)
         for level, matrix in self.steps:
             parent, in_degree = level.parent.long(), level.degree.to(x.dtype).unsqueeze(1)
             shifted = _shift(self.gso, matrix, powers[-1], powers[-1][parent], in_degree, out_degree)
             powers = [power[parent] for power in powers] + [shifted]
             out_degree = out_degree[parent]
-        return torch.cat(powers, dim=1)
+        return torch.stack(powers, dim=1)
 
     @property
     def matrix(self) -> SparseMatrix:
-        """The generalised layer has its own way to the neighbours."""
+        """The generalised layer has taps only."""
         raise NotImplementedError("the rows of the generalised layer have taps only")
 
     def neighbours(self, x: Tensor) -> Tensor:
-        """The generalised layer has its own way to the neighbours."""
+        """The generalised layer has taps only."""
         return self.matrix @ x
 
-    def keep(self, x: Tensor) -> Tensor:
+    def own(self, x: Tensor) -> Tensor:
         """The signal of each row, which a skip adds where the layer is one column wide."""
         for level, _ in self.steps:
             x = x.index_select(0, level.parent.long())
@@ -208,7 +219,7 @@ class TapRows(KeptTaps, _Weighted):
 def _shift(
     gso: str, matrix: SparseMatrix, x: Tensor, own: Tensor, in_degree: Tensor, out_degree: Tensor
 ) -> Tensor:
-    """:math:`S x` (see :mod:`~graphgps_pearl.pearl.gso`) of rows whose own values are ``own``."""
+    """:math:`S x` (see :mod:`~graphgps_pearl.pearl.operators`) of rows whose own values are ``own``."""
     if gso == "adjacency":
         return matrix @ x
     if gso == "laplacian":

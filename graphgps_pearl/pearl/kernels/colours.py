@@ -1,4 +1,4 @@
-r"""Colours of pairs (node :math:`v`, basis vector :math:`m`): which of them a network cannot tell apart.
+r"""Colours of pairs (node :math:`v`, basis vector :math:`m`): equal colours, equal values in :math:`\Phi`.
 
 Colour refinement, from integers and exact:
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphgps_pearl.pearl.counter import mix
+from graphgps_pearl.pearl.signals import mix
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Block:
-    """Items with d neighbours: the items :obj:`[P]`, and which of the items before they are made of.
+    """The items with d neighbours.
 
-    ``parent`` :obj:`[P]` is the item itself one round earlier, ``neighbour`` :obj:`[P, d]` are those around.
+    ``item`` :obj:`[P]` are their indices, ``parent`` :obj:`[P]` the index of each in the round before, and
+    ``neighbour`` :obj:`[P, d]` the indices of its neighbours there.
     """
 
     item: Tensor
@@ -47,20 +48,20 @@ class Block:
 
 
 def number(key: Tensor) -> tuple[Tensor, Tensor]:
-    """Number equal keys alike: the number of each, :obj:`[P]`, and an item of each number, :obj:`[C]`."""
+    """A number for each key, equal for equal keys, :obj:`[P]`, and a representative of each, :obj:`[C]`."""
     _, colour = torch.unique(key, return_inverse=True)
     count = int(colour.max()) + 1 if colour.numel() else 0
-    return colour, _some_item(colour, count)
+    return colour, _representative(colour, count)
 
 
-def _some_item(colour: Tensor, count: int) -> Tensor:
+def _representative(colour: Tensor, count: int) -> Tensor:
     item = torch.empty(count, dtype=torch.long, device=colour.device)
     item[colour] = torch.arange(colour.numel(), device=colour.device)
     return item
 
 
 def refine(colour: Tensor, count: int, blocks: list[Block]) -> tuple[Tensor, int, Level]:
-    """One round: the new colours, how many there are, and what they are made of.
+    """One round: the new colours, their number, and the level that defines them.
 
     >>> ends, inner = torch.tensor([0, 3]), torch.tensor([1, 2])
     >>> path = [Block(ends, ends, torch.tensor([[1], [2]])),
@@ -73,8 +74,8 @@ def refine(colour: Tensor, count: int, blocks: list[Block]) -> tuple[Tensor, int
     parents, degrees, neighbours = [], [], []
     for block in blocks:
         own, around = colour[block.parent], colour[block.neighbour].sort(dim=1).values
-        fresh, item = number_rows(own, around, count)
-        new[block.item] = fresh + offset
+        new_colour, item = number_rows(own, around, count)
+        new[block.item] = new_colour + offset
         offset += item.numel()
         parents.append(own[item])
         degrees.append(torch.full_like(item, around.size(1)))
@@ -88,10 +89,10 @@ def _join(parts: list[Tensor], like: Tensor) -> Tensor:
 
 
 def number_rows(first: Tensor, rest: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Number equal rows (first, rest) :obj:`[P, 1 + d]` of numbers below ``count`` alike.
+    """:func:`number` for rows (first, rest) :obj:`[P, 1 + d]` of integers below ``count``.
 
-    Rows go into one integer each. Where they do not fit they are hashed, and every row is compared with the
-    one that stands for it; should two different rows ever share a hash, they are numbered column by column.
+    A row is packed into one integer where it fits. Otherwise rows are hashed, and every row is compared with
+    its representative; should two different rows share a hash, they are numbered column by column instead.
     """
     bits = max(count - 1, 1).bit_length()
     if bits * (1 + rest.size(1)) <= 62:

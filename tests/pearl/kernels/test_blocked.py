@@ -1,8 +1,9 @@
-"""A layer in blocks equals the layer written out: values, gradients, running statistics."""
+"""A layer in blocks equals the plain layer: values, gradients, running statistics."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -10,28 +11,23 @@ import torch
 from helpers.graphs import batch_of, molecule_like
 from torch import Tensor, nn
 
-from graphgps_pearl.pearl import BPEARL, RPEARL, GINLayer, TapLayer, blocks, phi
-from graphgps_pearl.pearl.dispatch import in_blocks
-from graphgps_pearl.pearl.sparse import SparseMatrix
+from graphgps_pearl.pearl import BPEARL, RPEARL, GINLayer, TapLayer, kernels
+from graphgps_pearl.pearl.hooks import apply_layer
+from graphgps_pearl.pearl.kernels import blocked
+from graphgps_pearl.pearl.operators import SparseMatrix
+from graphgps_pearl.switches import use_kernels
 
 SIZES = {"num_layers": 3, "mlp_layers": 3, "mlp_hidden": 9, "hidden_dim": 6}
 
 
-@pytest.fixture
-def written_out(monkeypatch: pytest.MonkeyPatch) -> object:
-    """Runs something without blocks."""
-
-    def run(function: object) -> object:
-        with monkeypatch.context() as patch:
-            patch.setattr(phi, "in_blocks", lambda *_: None)
-            return function()
-
-    return run
-
-
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "_BLOCK", 700)  # several blocks, the last one smaller
+    monkeypatch.setattr(blocked, "_BLOCK", 700)  # several blocks, the last one smaller
+
+
+def plain(run: Callable[[], list[Tensor]]) -> list[Tensor]:
+    with use_kernels(False):
+        return run()
 
 
 def everything(module: nn.Module, run: object, x: Tensor | None = None) -> list[Tensor]:
@@ -66,19 +62,18 @@ def stirred(module: nn.Module) -> nn.Module:
 @pytest.mark.parametrize("skip", ["none", "residual", "sum"])
 @pytest.mark.parametrize("num_taps", [0, 1, 4])
 @pytest.mark.parametrize("quotient", [True, False])
-@pytest.mark.parametrize("norm", ["batch", "layer"])
-def test_bpearl(norm: str, quotient: bool, num_taps: int, skip: str, written_out) -> None:  # type: ignore[no-untyped-def]
+def test_bpearl(quotient: bool, num_taps: int, skip: str) -> None:
     data = batch_of(*[(molecule_like(n), n) for n in (5, 14, 21)])
-    pe = stirred(BPEARL(4, num_taps=num_taps, skip=skip, quotient=quotient, norm=norm, **SIZES).double())
+    pe = stirred(BPEARL(4, num_taps=num_taps, skip=skip, quotient=quotient, **SIZES).double())
 
     def run() -> list[Tensor]:
         return everything(pe, lambda module: module(data.edge_index, data.batch))
 
-    assert_same(run(), written_out(run))
+    assert_same(run(), plain(run))
 
 
-@pytest.mark.parametrize("norm", ["batch", "graph", "layer"])
-def test_rpearl(norm: str, written_out) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("norm", ["batch", "graph"])
+def test_rpearl(norm: str) -> None:
     data = batch_of(*[(molecule_like(n), n) for n in (5, 14, 21)])
     pe = stirred(RPEARL(4, num_samples=7, norm=norm, num_taps=3, **SIZES).double())
     samples = torch.randn(40, 7, dtype=torch.float64)
@@ -86,7 +81,7 @@ def test_rpearl(norm: str, written_out) -> None:  # type: ignore[no-untyped-def]
     def run() -> list[Tensor]:
         return everything(pe, lambda module: module(data.edge_index, data.batch, samples=samples))
 
-    assert_same(run(), written_out(run))
+    assert_same(run(), plain(run))
 
 
 def layer_rows(num_rows: int, num_before: int) -> SimpleNamespace:
@@ -105,56 +100,60 @@ def layer_rows(num_rows: int, num_before: int) -> SimpleNamespace:
     return SimpleNamespace(
         parent=parent,
         matrix=matrix,
-        weight=weight,
-        keep=lambda x: x.index_select(0, parent),
+        multiplicity=weight,
+        own=lambda x: x.index_select(0, parent),
         neighbours=lambda x: matrix @ x,
     )
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.parametrize("norm", ["batch", "layer"])
-def test_gin_layer(norm: str, skip: bool, offset: float, written_out) -> None:  # type: ignore[no-untyped-def]
+def test_gin_layer(skip: bool, offset: float) -> None:
     """Also where means are far from zero, and where one row weighs more than all the others."""
     rows = layer_rows(500, 130)
-    layer = stirred(GINLayer(6, 6, mlp_layers=2, mlp_hidden=8, norm=norm).double())
+    layer = stirred(GINLayer(6, 6, mlp_layers=2, mlp_hidden=8).double())
     x = (torch.randn(130, 6, dtype=torch.float64) + offset).requires_grad_()
 
     def run() -> list[Tensor]:
-        return everything(layer, lambda module: module(x, rows, skip=skip), x)
+        return everything(layer, lambda module: apply_layer(module, x, rows, skip), x)
 
-    assert_same(run(), written_out(run), tolerance=1e-9 * max(offset, 1))
+    assert_same(run(), plain(run), tolerance=1e-9 * max(offset, 1))
 
 
-def test_constant_column(written_out) -> None:  # type: ignore[no-untyped-def]
+def test_constant_column() -> None:
     """A column without variance is only shifted, in float32 too."""
     layer = stirred(TapLayer(1, 4, num_taps=2, norm="batch"))
     x = torch.ones(300, 2)
-    out, *_, var = everything(layer, lambda module: module.lift(x, SimpleNamespace(weight=None)))
+    rows = SimpleNamespace(multiplicity=None, taps=lambda x, num_taps: x.unsqueeze(2))
+    out, *_, var = everything(layer, lambda module: apply_layer(module, x, rows, False))
     torch.testing.assert_close(out, layer.norm.bias.relu().expand(300, 4), atol=1e-5, rtol=0)
     torch.testing.assert_close(var, torch.full((4,), 0.9))
 
 
-@pytest.mark.parametrize("norm", ["batch", "layer"])
-def test_gradients_by_finite_differences(norm: str) -> None:
+def test_gradients_by_finite_differences() -> None:
     rows = layer_rows(60, 20)
-    rows.weight = torch.randint(1, 5, (60,))
-    layer = stirred(GINLayer(3, 3, mlp_hidden=4, norm=norm).double())
+    rows.multiplicity = torch.randint(1, 5, (60,))
+    layer = stirred(GINLayer(3, 3, mlp_hidden=4).double())
     x = torch.randn(20, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: layer(x, rows, skip=True), x)
+    assert torch.autograd.gradcheck(lambda x: apply_layer(layer, x, rows, True), x)
 
 
-def test_what_is_written_out() -> None:
-    x, rows = torch.ones(2, 2), SimpleNamespace(weight=None)
+def test_which_layers_the_kernel_serves() -> None:
+    x = torch.ones(2, 2)
+    rows = SimpleNamespace(multiplicity=None, taps=lambda x, num_taps: x.unsqueeze(1))
 
-    def can(x: Tensor, layer: TapLayer, act: str = "relu") -> bool:
-        return in_blocks(x, [(layer.weight[0].t(), layer.bias)], [layer.norm], act, rows) is not None
+    def serves(x: Tensor, layer: TapLayer) -> bool:
+        return kernels.apply_layer(layer, x, rows, False) is not None
 
     batch = TapLayer(2, 3, 1, norm="batch")
-    assert can(x, batch) and can(x, TapLayer(2, 3, 1, norm="layer", bias=True))
-    assert not can(x, batch, "gelu")
-    assert not can(x.half(), batch) and not can(x.double(), batch)
-    assert not can(x, TapLayer(2, 3, 1, norm="none")) and not can(x, TapLayer(2, 3, 1, norm="graph"))
+    assert serves(x, batch)
+    assert not serves(x, TapLayer(2, 3, 1, norm="batch", act="gelu"))
+    assert not serves(x.half(), batch) and not serves(x.double(), batch)
+    for norm in ("none", "graph", "layer"):
+        assert not serves(x, TapLayer(2, 3, 1, norm=norm))
     with torch.autocast("cpu", torch.bfloat16):
-        assert not can(x, batch)
-    assert not can(x, batch.eval())
+        assert not serves(x, batch)
+    batch.norm.reduce = lambda sums: sums  # several processes
+    assert not serves(x, batch)
+    batch.norm.reduce = None
+    assert not serves(x, batch.eval())

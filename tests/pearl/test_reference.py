@@ -1,4 +1,4 @@
-"""The fast modules equal the slow oracle, values and gradients, over the whole grid of options."""
+"""The fast modules equal the dense reference, values and gradients, over the whole grid of options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 from helpers import oracle
 from helpers.graphs import awkward_batch, batch_of, molecule_like, random_graph
 
-from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, GSOS, POOLS, RPEARL, SKIPS
+from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, RPEARL
+from graphgps_pearl.vocabulary import OPERATORS, POOLS, SKIPS
 
 EDGES, BATCH = awkward_batch()
 SIZE = {"dim_pe": 2, "hidden_dim": 3, "num_layers": 2, "mlp_hidden": 4, "act": "tanh"}
@@ -37,7 +38,7 @@ def check(module: BPEARL | RPEARL) -> None:
 )
 @pytest.mark.parametrize("encoding", ["B", "R"])
 def test_every_operator_tap_count_and_skip(encoding: str, norm: str, training: bool) -> None:
-    for gso, num_taps, skip in product(GSOS, (0, 1, 3), SKIPS):
+    for gso, num_taps, skip in product(OPERATORS, (0, 1, 3), SKIPS):
         if not (norm == "graph" and num_taps == 0):
             check(build(encoding, training, gso=gso, num_taps=num_taps, skip=skip, norm=norm))
 
@@ -68,3 +69,21 @@ def test_chunks_in_training_equal_the_oracle(norm: str, pool: str) -> None:
     samples = torch.randn(15, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     module = build("R", True, norm=norm, pool=pool, num_taps=2, chunk_size=2)
     oracle.assert_matches(module, data.edge_index, data.batch, samples)
+
+
+@pytest.mark.parametrize("encoding", ["B", "R"])
+def test_edge_weights(encoding: str) -> None:
+    weight = torch.rand(EDGES.size(1), generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    weight[0] = 0  # as if the edge were not there
+    samples = None if encoding == "B" else torch.randn(len(BATCH), 3, dtype=torch.float64)
+    for gso in OPERATORS:
+        module = build(encoding, True, gso=gso, num_taps=3)
+        oracle.assert_matches(module, EDGES, BATCH, samples, edge_weight=weight)
+
+
+@pytest.mark.parametrize("kind", [BPEARL, RPEARL])
+def test_weights_of_one_change_nothing(kind: type) -> None:
+    torch.manual_seed(0)
+    module = kind(4, num_taps=3).double().eval()
+    ones = torch.ones(EDGES.size(1), dtype=torch.float64)
+    torch.testing.assert_close(module(EDGES, BATCH, edge_weight=ones), module(EDGES, BATCH))

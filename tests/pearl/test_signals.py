@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphgps_pearl.pearl import LAWS, RPEARL, draw_samples
-from graphgps_pearl.pearl.sampling import make_key
-from graphgps_pearl.pearl.sobol import BLOCK, _permute_bits, _reverse, _scramble, _sobol
+from graphgps_pearl.pearl import RPEARL, draw_samples
+from graphgps_pearl.pearl.signals import BLOCK, _permute_bits, _reverse, _scramble, _sobol, make_key
+from graphgps_pearl.vocabulary import DISTRIBUTIONS
 
 MOMENTS = {  # E q, E q², E q³, E q⁴
     "gaussian": (0, 1, 0, 3),
@@ -17,14 +17,14 @@ MOMENTS = {  # E q, E q², E q³, E q⁴
 }
 
 
-def table(law: str, nodes: int, samples: int, seed: int = 0) -> torch.Tensor:
-    return draw_samples(law, make_key(seed), torch.arange(nodes), 0, samples, torch.float64)
+def table(distribution: str, nodes: int, samples: int, seed: int = 0) -> torch.Tensor:
+    return draw_samples(distribution, make_key(seed), torch.arange(nodes), 0, samples, torch.float64)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_moments(law: str) -> None:
-    q = table(law, 2000, 200)
-    for power, expected in enumerate(MOMENTS[law], start=1):
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_moments(distribution: str) -> None:
+    q = table(distribution, 2000, 200)
+    for power, expected in enumerate(MOMENTS[distribution], start=1):
         deviation = float((q**power).std())
         assert abs(float((q**power).mean()) - expected) <= 4.5 * deviation / q.numel() ** 0.5 + 1e-12
 
@@ -34,9 +34,9 @@ def test_two_point_law_takes_two_values() -> None:
     assert sorted(set(table("two_point", 20, 20).flatten().tolist())) == pytest.approx([-1 / golden, golden])
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_signals_are_uncorrelated_between_nodes_and_between_samples(law: str) -> None:
-    q = table(law, 300, 256)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_signals_are_uncorrelated_between_nodes_and_between_samples(distribution: str) -> None:
+    q = table(distribution, 300, 256)
     between_nodes = torch.corrcoef(q)[torch.triu(torch.ones(300, 300), 1) > 0] * 256**0.5
     assert 0.9 < float(between_nodes.square().mean().sqrt()) < 1.1
     assert abs(float(between_nodes.mean())) < 0.1
@@ -44,17 +44,17 @@ def test_signals_are_uncorrelated_between_nodes_and_between_samples(law: str) ->
     assert abs(float(lagged)) < 5
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_a_larger_table_begins_with_the_smaller_one(law: str) -> None:
-    assert torch.equal(table(law, 7, 20), table(law, 5000, 20)[:7])
-    assert not torch.equal(table(law, 7, 20), table(law, 7, 20, seed=1))
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_a_larger_table_begins_with_the_smaller_one(distribution: str) -> None:
+    assert torch.equal(table(distribution, 7, 20), table(distribution, 5000, 20)[:7])
+    assert not torch.equal(table(distribution, 7, 20), table(distribution, 7, 20, seed=1))
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_any_part_can_be_drawn_by_itself(law: str) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_any_part_can_be_drawn_by_itself(distribution: str) -> None:
     position = torch.tensor([11, 3])
-    part = draw_samples(law, make_key(0), position, 5, 9, torch.float64, num_samples=20)
-    assert torch.equal(part, table(law, 20, 20)[position, 5:9])
+    part = draw_samples(distribution, make_key(0), position, 5, 9, torch.float64, num_samples=20)
+    assert torch.equal(part, table(distribution, 20, 20)[position, 5:9])
 
 
 @pytest.mark.parametrize("num_samples", [16, 50, 64, 100])
@@ -94,9 +94,9 @@ def test_shuffles_are_permutations(bits: int) -> None:
 RING = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_evaluation_is_repeatable_and_moves_no_random_state(law: str) -> None:
-    pe = RPEARL(dim_pe=4, num_samples=6, law=law, num_tables=2).eval()
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_evaluation_is_repeatable_and_moves_no_random_state(distribution: str) -> None:
+    pe = RPEARL(dim_pe=4, num_samples=6, distribution=distribution, num_eval_draws=2).eval()
     state = torch.get_rng_state()
     first = pe(RING)
     assert torch.equal(torch.get_rng_state(), state)
@@ -124,7 +124,7 @@ def test_graphs_of_a_training_batch_get_different_samples_and_those_of_an_evalua
 
 
 def test_a_graph_larger_than_any_before() -> None:
-    pe = RPEARL(dim_pe=4, num_samples=6, law="sobol", hidden_dim=4, num_layers=1).eval()
+    pe = RPEARL(dim_pe=4, num_samples=6, distribution="sobol", hidden_dim=4, num_layers=1).eval()
     small = pe(RING)
     node = torch.arange(30_000)
     large = pe(torch.stack([node, (node + 1) % 30_000]))
@@ -136,6 +136,6 @@ def test_seeds_and_tables_differ() -> None:
     pe = RPEARL(dim_pe=4, num_samples=6).eval()
     outputs = []
     for pe.eval_seed in (0, 1):
-        for pe.num_tables in (1, 2):
+        for pe.num_eval_draws in (1, 2):
             outputs.append(pe(RING))
     assert len({output.sum().item() for output in outputs}) == 4

@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from graphgps_pearl.pearl import BPEARL, GSOS, POOLS, SKIPS, Phi, TapLayer, colours, plan
+from graphgps_pearl.pearl import BPEARL, Phi, TapLayer, kernels
 from graphgps_pearl.pearl.graphs import Graphs, check_graphs
-from graphgps_pearl.pearl.plan import Plan, build_plan, merge_plan
-from graphgps_pearl.pearl.quotient import QuotientRows
+from graphgps_pearl.pearl.kernels import colours, plan
+from graphgps_pearl.pearl.kernels.plan import Plan, build_plan
+from graphgps_pearl.pearl.kernels.quotient import QuotientRows
+from graphgps_pearl.vocabulary import OPERATORS, POOLS, SKIPS
 
 
 def molecules() -> tuple[Tensor, Tensor]:
@@ -64,7 +66,7 @@ def assert_merging_changes_nothing(module: BPEARL, edges: Tensor, batch: Tensor)
 @pytest.mark.parametrize("data", BATCHES)
 @pytest.mark.parametrize("norm", ["batch", "graph", "layer", "none"])
 def test_every_norm_operator_and_skip(data: str, norm: str) -> None:
-    for (i, gso), num_taps in product(enumerate(GSOS), (1, 4)):
+    for (i, gso), num_taps in product(enumerate(OPERATORS), (1, 4)):
         module = build(norm=norm, gso=gso, num_taps=num_taps, skip=SKIPS[i % 3])
         assert_merging_changes_nothing(module, *BATCHES[data])
     if norm != "graph":
@@ -103,15 +105,6 @@ def test_far_pairs_cost_nothing() -> None:
     assert rows[400] < 30 * 16 and rows[400] == rows[200]  # chains with a ring every 8 nodes repeat
 
 
-def test_merging_rows_afterwards_is_merging_pairs() -> None:
-    for (edges, batch), gso in product(BATCHES.values(), ("adjacency", "random_walk")):
-        graphs = check_graphs(edges, batch)
-        at_once = build_plan(graphs, 3, 3, gso)
-        afterwards = merge_plan(build_plan(graphs, 3, 3, gso, separate=True))
-        assert same(at_once, afterwards)
-        assert torch.equal(at_once.pool_size, afterwards.pool_size)
-
-
 def test_equal_graphs_share_their_rows() -> None:
     edges, n = molecule_like(30), 30
     alone = build_plan(check_graphs(edges), 3, 4, "sym_laplacian")
@@ -127,16 +120,16 @@ def test_multiplicities_count_all_pairs_in_every_layer() -> None:
         graphs = check_graphs(edges, batch)
         rows = QuotientRows(build_plan(graphs, 3, 3, "random_walk"), "random_walk", torch.float64, graphs)
         for layer in rows.layers:
-            assert int(layer.weight.sum()) == int((graphs.sizes**2).sum())
-            assert bool((layer.weight > 0).all())
+            assert int(layer.multiplicity.sum()) == int((graphs.sizes**2).sum())
+            assert bool((layer.multiplicity > 0).all())
 
 
 def test_taps_of_merged_rows_are_those_of_the_pairs() -> None:
     """Counted pair by pair: the taps of each pair's row are S^k e_m [v]."""
-    for (edges, batch), gso in product(BATCHES.values(), GSOS):
+    for (edges, batch), gso in product(BATCHES.values(), OPERATORS):
         graphs = check_graphs(edges, batch)
         rows = QuotientRows(build_plan(graphs, 4, 0, gso), gso, torch.float64, graphs)
-        taps = rows.layers[0].taps(rows.signal, 4)
+        taps = rows.layers[0].taps(rows.signal, 4).squeeze(2)
         merged = rows.pool @ taps.square()
         dense = torch.zeros(len(batch), len(batch), dtype=torch.float64)
         dense.index_put_(
@@ -221,34 +214,41 @@ def test_too_large_a_graph_says_so_beforehand(monkeypatch: pytest.MonkeyPatch) -
         BPEARL(dim_pe=2)(molecule_like(30))
 
 
+def merges(module: BPEARL, graphs: Graphs) -> bool:
+    rows = kernels.pair_rows(module.phi, graphs, module.gso, torch.float32, module.quotient, False)
+    return rows is not None
+
+
 def test_other_stacks_see_all_pairs() -> None:
-    assert BPEARL.from_phi(Phi([TapLayer(1, 1, 5)])).quotient is None
-    assert BPEARL.from_phi(Phi([TapLayer(1, 1, 5), TapLayer(1, 1, 5)])).quotient is False
+    graphs = check_graphs(molecule_like(40))
+    assert merges(BPEARL.from_phi(Phi([TapLayer(1, 1, 5)]), quotient=True), graphs)
+    assert not merges(BPEARL.from_phi(Phi([TapLayer(1, 1, 5), TapLayer(1, 1, 5)]), quotient=True), graphs)
 
 
 def test_pairs_are_merged_where_it_pays() -> None:
-    """Graphs larger than the layers reach, or a plan at hand; all pairs otherwise."""
+    """Graphs larger than the layers reach; all pairs otherwise."""
     large, small = check_graphs(molecule_like(40)), check_graphs(molecule_like(12))
     module = BPEARL(4, num_layers=4, num_taps=3)  # six rounds
-    assert module._merges(large, None) and not module._merges(small, None)
-    assert module._merges(small, build_plan(small, 3, 4, "sym_laplacian"))
-    assert not BPEARL(4, quotient=False)._merges(large, None)
-    assert BPEARL(4, quotient=True)._merges(small, None)
+    assert merges(module, large) and not merges(module, small)
+    assert not merges(BPEARL(4, quotient=False), large)
+    assert merges(BPEARL(4, quotient=True), small)
+    weighted = check_graphs(molecule_like(40), edge_weight=torch.ones(molecule_like(40).size(1)))
+    assert not merges(BPEARL(4, quotient=True), weighted)
 
 
 @pytest.mark.parametrize(
-    ("sizes", "merges"),  # as measured on batches of ZINC: (K, L, F)
+    ("sizes", "expected"),  # as measured on batches of ZINC: (K, L, F)
     [
         *(((1, 4, 32), True), ((1, 9, 40), True), ((7, 8, 105), True)),
         *(((8, 4, 32), False), ((8, 6, 32), False), ((20, 4, 32), False)),
     ],
 )
 def test_merging_is_chosen_where_it_was_measured_to_be_faster(
-    sizes: tuple[int, int, int], merges: bool
+    sizes: tuple[int, int, int], expected: bool
 ) -> None:
     num_taps, num_layers, width = sizes
     module = BPEARL(28, hidden_dim=width, num_layers=num_layers, num_taps=num_taps)
-    assert module._merges(check_graphs(molecule_like(24)), None) is merges
+    assert merges(module, check_graphs(molecule_like(24))) is expected
 
 
 def test_no_nodes() -> None:

@@ -1,0 +1,428 @@
+r"""The encodings: one :math:`\Phi`, applied to many signals, and a statistic over the results.
+
+.. math:: P = \rho\big(\Phi(G, q^{(1)}), \dots, \Phi(G, q^{(M)})\big) \in R^{N \times d_p}
+
+R-PEARL (eq. 5) draws random signals and takes the mean. B-PEARL (eq. 6) takes the standard basis and the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from graphgps_pearl.pearl.checks import check_at_least, check_name
+from graphgps_pearl.pearl.graphs import Graphs, check_graphs
+from graphgps_pearl.pearl.hooks import pair_rows
+from graphgps_pearl.pearl.norm import BatchNorm, NoNorm
+from graphgps_pearl.pearl.pairs import PairEncoding
+from graphgps_pearl.pearl.phi import Phi, build_phi
+from graphgps_pearl.pearl.rows import Operators, SampleRows
+from graphgps_pearl.pearl.signals import draw_samples, make_key
+from graphgps_pearl.pearl.statistics import (
+    Moments,
+    merge_moments,
+    pair_moments,
+    parse_pool,
+    sample_moments,
+    statistics,
+)
+from graphgps_pearl.vocabulary import DISTRIBUTIONS, OPERATORS, PAIR_POOLS, POOLS
+
+Draw = Callable[[int, int], Tensor]  # samples from, to: [N, to - from]
+
+
+class PEARL(nn.Module):
+    r"""Base of the two encodings: :math:`\Phi`, an operator S, a statistic :math:`\rho`, optional scaling."""
+
+    pools: ClassVar[tuple[str, ...]] = POOLS
+    phi: Phi
+    project: nn.Linear | None
+
+    def __init__(self, phi: Phi, *, gso: str, pool: str, scale: bool, more_columns: int = 0) -> None:
+        super().__init__()
+        check_name("gso", gso, OPERATORS)
+        if phi.layers[0].in_dim != 1:
+            raise ValueError(f"phi has to take scalar signals, but its first layer is {phi.layers[0]!r}")
+        self.phi, self.gso, self.pool, self.scale = phi, gso, parse_pool(pool, self.pools), scale
+        self.dim_pe = phi.out_dim
+        width = len(self.pool) * self.dim_pe + more_columns
+        self.project = nn.Linear(width, self.dim_pe) if width > self.dim_pe else None
+
+    def reset_parameters(self) -> None:
+        """Draw new weights."""
+        self.phi.reset_parameters()
+        if self.project is not None:
+            self.project.reset_parameters()
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.phi.parameters()).dtype
+
+    def _pooled(self, moments: Moments, more: Tensor | None = None) -> Tensor:
+        """The statistics, with ``more`` columns, projected to ``dim_pe`` where there are more than that."""
+        pe = statistics(moments, self.pool)  # [N, len(pool) * dim_pe]
+        if more is not None:
+            pe = torch.cat([pe, more], dim=1)
+        return pe if self.project is None else self.project(pe).to(pe.dtype)
+
+    def _scaled(self, pe: Tensor, graphs: Graphs) -> Tensor:
+        if not self.scale:
+            return pe
+        return pe / (graphs.node_sizes.to(pe.dtype).sqrt() * len(self.phi.layers)).unsqueeze(1)
+
+    def _describe(self, *more: str) -> str:
+        parts = [
+            str(self.dim_pe),
+            *more,
+            f"gso={self.gso!r}",
+            f"pool={'+'.join(self.pool)!r}",
+            f"scale={self.scale}",
+            f"phi={self.phi!r}",
+        ]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class RPEARL(PEARL):
+    r"""The R-PEARL positional encoding from `"Learning Efficient Positional Encodings with Graph Neural
+    Networks" <https://arxiv.org/abs/2502.01122>`_
+
+    .. math:: P_v = \frac1M \sum_{m=1}^{M} \Phi(G, q^{(m)})_v
+
+    with i.i.d. signals :math:`q^{(m)}` of zero mean and unit variance. Cost
+    :math:`\Theta(M N F^2 + M |E| F)`, memory :math:`\Theta(M N F)`, or :math:`\Theta(c N F)` in chunks of c.
+
+    In training every call draws new samples (one number of torch's global generator decides all of them). In
+    evaluation they are a fixed table, read at each node's position in its own graph: repeatable, independent
+    of the batch, and no random state changes. The encoding then depends on the order of the nodes, at
+    :math:`O(M^{-1/2})`; ``num_eval_draws`` averages over several tables.
+
+    Args:
+        dim_pe: columns of the encoding.
+        num_samples: M.
+        hidden_dim, num_layers, num_taps, gso, mlp_layers, mlp_hidden, norm, skip, act, scale:
+            as in :class:`~graphgps_pearl.pearl.BPEARL`; the mean needs no ``scale``.
+        pool: statistic over the samples: ``mean``, ``sum``, ``var``, ``std``, ``max``, or several joined by
+            ``+``, which one linear layer projects to ``dim_pe`` columns.
+        distribution: of the samples: ``gaussian``, ``rademacher``, ``two_point`` (E q^3 = 1) or ``sobol``
+            (Gaussian samples spread evenly).
+        chunk_size: samples that go through :math:`\Phi` at once; the backward pass recomputes each chunk
+            instead of storing it. None: all of them. Batch norm in training needs all samples at once and
+            refuses chunks.
+        eval_seed: seed of the samples in evaluation.
+        num_eval_draws: tables of samples to average over in evaluation.
+
+    >>> ring = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
+    >>> pe = RPEARL(dim_pe=16, num_samples=50, hidden_dim=8, num_layers=2, distribution="gaussian").eval()
+    >>> p = pe(ring)
+    >>> p.shape
+    torch.Size([4, 16])
+    >>> torch.equal(p, pe(ring))
+    True
+    """
+
+    def __init__(
+        self,
+        dim_pe: int,
+        num_samples: int = 50,
+        hidden_dim: int = 40,
+        num_layers: int = 4,
+        num_taps: int = 1,
+        gso: str = "sym_laplacian",
+        mlp_layers: int = 2,
+        mlp_hidden: int | None = None,
+        norm: str = "batch",
+        skip: str = "residual",
+        act: str = "relu",
+        pool: str = "mean",
+        scale: bool = False,
+        distribution: str = "gaussian",
+        chunk_size: int | None = None,
+        eval_seed: int = 0,
+        num_eval_draws: int = 1,
+    ) -> None:
+        phi = build_phi(
+            dim_pe,
+            hidden_dim=hidden_dim,
+            num_layers=num_layers,
+            num_taps=num_taps,
+            mlp_layers=mlp_layers,
+            mlp_hidden=mlp_hidden,
+            norm=norm,
+            skip=skip,
+            act=act,
+            bias=_readout_has_bias(pool),
+        )
+        super().__init__(phi, gso=gso, pool=pool, scale=scale)
+        self._set_sampling(num_samples, distribution, chunk_size, eval_seed, num_eval_draws)
+
+    @classmethod
+    def from_phi(
+        cls,
+        phi: Phi,
+        *,
+        num_samples: int = 50,
+        gso: str = "sym_laplacian",
+        pool: str = "mean",
+        scale: bool = False,
+        distribution: str = "gaussian",
+        chunk_size: int | None = None,
+        eval_seed: int = 0,
+        num_eval_draws: int = 1,
+    ) -> Self:
+        r"""The encoding with a given :math:`\Phi`, such as a stack of generalised layers."""
+        module = cls.__new__(cls)
+        PEARL.__init__(module, phi, gso=gso, pool=pool, scale=scale)
+        module._set_sampling(num_samples, distribution, chunk_size, eval_seed, num_eval_draws)
+        return module
+
+    def _set_sampling(
+        self,
+        num_samples: int,
+        distribution: str,
+        chunk_size: int | None,
+        eval_seed: int,
+        num_eval_draws: int,
+    ) -> None:
+        check_name("distribution", distribution, DISTRIBUTIONS)
+        check_at_least(1, num_samples=num_samples, chunk_size=chunk_size, num_eval_draws=num_eval_draws)
+        self.num_samples, self.distribution, self.chunk_size = num_samples, distribution, chunk_size
+        self.eval_seed, self.num_eval_draws = eval_seed, num_eval_draws
+
+    def forward(
+        self,
+        edge_index: Tensor | Any,
+        batch: Tensor | None = None,
+        num_nodes: int | None = None,
+        samples: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """The encoding of every node, :obj:`[N, dim_pe]`.
+
+        Args:
+            edge_index: :obj:`[2, E]`; or a PyG ``Data`` or ``Batch``, which has all the arguments.
+            batch: the graph of every node, :obj:`[N]`, sorted; None: one graph.
+            num_nodes: N.
+            samples: :obj:`[N, M]`, to be used instead of drawn ones.
+            edge_weight: :obj:`[E]`, not negative; the operators and the sums over neighbours are weighted.
+        """
+        graphs = check_graphs(edge_index, batch, num_nodes, edge_weight)
+        if samples is not None:
+            given = _check_samples(samples, graphs.num_nodes).to(self._dtype)
+            pe = self._encode(graphs, lambda start, stop: given[:, start:stop], samples.size(1))
+        elif self.training:
+            key = make_key(torch.randint(2**63 - 1, ()), graphs.graph)  # [N], different for each graph
+            pe = self._encode(graphs, self._draw(graphs, key), self.num_samples)
+        else:
+            keys = [make_key(self.eval_seed, table) for table in range(self.num_eval_draws)]
+            tables = [self._encode(graphs, self._draw(graphs, key), self.num_samples) for key in keys]
+            pe = torch.stack(tables).mean(0)
+        return self._scaled(pe, graphs)
+
+    def _draw(self, graphs: Graphs, key: Tensor) -> Draw:
+        return partial(
+            draw_samples,
+            self.distribution,
+            key,
+            graphs.position,
+            dtype=self._dtype,
+            num_samples=self.num_samples,
+        )
+
+    def _encode(self, graphs: Graphs, draw: Draw, num_samples: int) -> Tensor:
+        """The statistics over all samples, chunk by chunk."""
+        chunk_size = min(self.chunk_size or num_samples, num_samples)
+        chunked = chunk_size < num_samples
+        if chunked and self.training and any(isinstance(m, BatchNorm) for m in self.phi.modules()):
+            raise ValueError(
+                f"chunk_size={self.chunk_size} with batch norm in training would normalise chunk by chunk; "
+                f"use norm='layer' or 'none', or chunk_size=None (all {num_samples} samples at once)"
+            )
+        operators = Operators(graphs, self.gso, self._dtype)
+        total: Moments | None = None
+        for start in range(0, num_samples, chunk_size):
+            stop = min(start + chunk_size, num_samples)
+            arguments = operators, draw, start, stop, None if total is None else total.reference
+            if chunked and torch.is_grad_enabled():  # nothing in a chunk draws from torch's generator
+                part = checkpoint(self._chunk, *arguments, use_reentrant=False, preserve_rng_state=False)
+            else:
+                part = self._chunk(*arguments)
+            total = part if total is None else merge_moments(total, part)
+        assert total is not None
+        return self._pooled(total)
+
+    def _chunk(
+        self, operators: Operators, draw: Draw, start: int, stop: int, reference: Tensor | None
+    ) -> Moments:
+        """Moments of the samples ``start`` to ``stop``."""
+        signals = draw(start, stop).reshape(-1, 1)  # [N * M, 1]
+        x = self.phi(signals, SampleRows(operators, stop - start)).to(self._dtype)
+        x = x.view(operators.graphs.num_nodes, stop - start, self.dim_pe)
+        return sample_moments(x, self.pool, reference)
+
+    def __repr__(self) -> str:
+        more = [f"num_samples={self.num_samples}", f"distribution={self.distribution!r}"]
+        if self.chunk_size is not None:
+            more.append(f"chunk_size={self.chunk_size}")
+        if self.num_eval_draws > 1:
+            more.append(f"num_eval_draws={self.num_eval_draws}")
+        return self._describe(*more)
+
+
+class BPEARL(PEARL):
+    r"""The B-PEARL positional encoding from `"Learning Efficient Positional Encodings with Graph Neural
+    Networks" <https://arxiv.org/abs/2502.01122>`_
+
+    .. math:: P_v = \sum_{m=1}^{n} \Phi(G, e_m)_v
+
+    with :math:`e_m` the standard basis of a graph with :math:`n` nodes. It commutes with permutations of the
+    nodes exactly. Written out, cost is :math:`\Theta(n^2 F^2 + n |E| F)` and memory :math:`\Theta(n^2 F)` for
+    each graph; with equal rows merged both grow with the number of different neighbourhoods.
+
+    Before the sum there is a value for every ordered pair of nodes. ``pool="sum+self"`` adds the diagonal
+    :math:`\Phi(G, e_v)_v` to the sum's columns, ``return_pairs`` gives all of them.
+
+    Args:
+        dim_pe: columns of the encoding.
+        hidden_dim: width F of :math:`\Phi`.
+        num_layers: number of GIN layers.
+        num_taps: K of the generalised layer before them; 1 lifts the signal pointwise, 0 omits it.
+        gso: the operator S of the generalised layer: ``adjacency``, ``laplacian``, ``sym_adjacency``,
+            ``sym_laplacian`` or ``random_walk``.
+        mlp_layers: linear maps in each GIN layer's MLP.
+        mlp_hidden: width inside that MLP; ``hidden_dim`` unless given.
+        norm: ``batch``, ``layer``, ``none``; or ``graph``: batch norm, in the generalised layer over one
+            graph at a time.
+        skip: ``none``, ``residual`` (X + f(X)) or ``sum`` (the sum of all layers' outputs).
+        act: name of the activation.
+        pool: statistic over m: ``sum``, ``mean``, ``var``, ``std``, ``max``, ``self`` (the term m = v), or
+            several joined by ``+``, which one linear layer projects to ``dim_pe`` columns.
+        scale: divide by :math:`\sqrt{n} L`, n the nodes of the graph and L the layers of :math:`\Phi`.
+        tap_diagonal: append the taps' own diagonal :math:`(S^k)_{vv}`, k = 1 to K - 1, normalised, to the
+            statistics before they are projected. With the random-walk operator it is RWSE.
+        return_pairs: return ``(P, pairs)``, the second a :class:`~graphgps_pearl.pearl.PairEncoding`.
+        quotient: compute pairs (v, m) that must be equal only once; the result and its gradients are those
+            of all pairs. None: where it is faster.
+
+    >>> ring = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
+    >>> pe = BPEARL(dim_pe=16, hidden_dim=8, num_layers=2, num_taps=4).eval()
+    >>> p = pe(ring)
+    >>> p.shape
+    torch.Size([4, 16])
+    >>> torch.allclose(p, p[:1])  # all nodes of a ring are alike
+    True
+    """
+
+    pools = PAIR_POOLS
+
+    def __init__(
+        self,
+        dim_pe: int,
+        hidden_dim: int = 40,
+        num_layers: int = 4,
+        num_taps: int = 1,
+        gso: str = "sym_laplacian",
+        mlp_layers: int = 2,
+        mlp_hidden: int | None = None,
+        norm: str = "batch",
+        skip: str = "residual",
+        act: str = "relu",
+        pool: str = "sum",
+        scale: bool = False,
+        tap_diagonal: bool = False,
+        return_pairs: bool = False,
+        quotient: bool | None = None,
+    ) -> None:
+        if tap_diagonal and num_taps < 2:
+            raise ValueError(
+                f"tap_diagonal needs num_taps of at least 2, got {num_taps}: S^0 is 1 everywhere"
+            )
+        phi = build_phi(
+            dim_pe,
+            hidden_dim=hidden_dim,
+            num_layers=num_layers,
+            num_taps=num_taps,
+            mlp_layers=mlp_layers,
+            mlp_hidden=mlp_hidden,
+            norm=norm,
+            skip=skip,
+            act=act,
+            bias=_readout_has_bias(pool),
+        )
+        more = num_taps - 1 if tap_diagonal else 0
+        super().__init__(phi, gso=gso, pool=pool, scale=scale, more_columns=more)
+        self.num_taps, self.quotient, self.return_pairs = num_taps, quotient, return_pairs
+        self.tap_norm: nn.Module | None = None
+        if tap_diagonal:  # the taps are data: their batch statistics do not lag behind any weights
+            self.tap_norm = NoNorm() if norm == "none" else BatchNorm(num_taps - 1)
+
+    @classmethod
+    def from_phi(
+        cls,
+        phi: Phi,
+        *,
+        gso: str = "sym_laplacian",
+        pool: str = "sum",
+        scale: bool = False,
+        return_pairs: bool = False,
+        quotient: bool | None = None,
+    ) -> Self:
+        r"""The encoding with a given :math:`\Phi`, such as a stack of generalised layers.
+
+        Equal pairs are merged if GIN layers follow at most one generalised layer; other stacks use all pairs.
+        """
+        module = cls.__new__(cls)
+        PEARL.__init__(module, phi, gso=gso, pool=pool, scale=scale)
+        module.num_taps, module.quotient, module.return_pairs = 0, quotient, return_pairs
+        module.tap_norm = None
+        return module
+
+    def reset_parameters(self) -> None:
+        """Draw new weights."""
+        super().reset_parameters()
+        if isinstance(self.tap_norm, BatchNorm):
+            self.tap_norm.reset_parameters()
+
+    def forward(
+        self,
+        edge_index: Tensor | Any,
+        batch: Tensor | None = None,
+        num_nodes: int | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, PairEncoding]:
+        """The encoding of every node, :obj:`[N, dim_pe]`, and all pairs where ``return_pairs``.
+
+        Args:
+            edge_index: :obj:`[2, E]`; or a PyG ``Data`` or ``Batch``, which has all the arguments.
+            batch: the graph of every node, :obj:`[N]`, sorted; None: one graph.
+            num_nodes: N.
+            edge_weight: :obj:`[E]`, not negative; the operators and the sums over neighbours are weighted.
+        """
+        graphs = check_graphs(edge_index, batch, num_nodes, edge_weight)
+        rows = pair_rows(self.phi, graphs, self.gso, self._dtype, self.quotient, self.return_pairs)
+        x = self.phi(rows.signal, rows.layers).to(self._dtype)  # Φ(G, e_m)_v, [R, dim_pe]
+        taps = None
+        if self.tap_norm is not None:
+            taps = self.tap_norm(rows.tap_diagonal(self.num_taps)[:, 1:])
+        pe = self._scaled(self._pooled(pair_moments(x, rows, self.pool), taps), graphs)
+        return (pe, PairEncoding(x, rows.pair_row, graphs)) if self.return_pairs else pe
+
+    def __repr__(self) -> str:
+        return self._describe(*(["tap_diagonal=True"] if self.tap_norm is not None else []))
+
+
+def _readout_has_bias(pool: str) -> bool:
+    """Whether a constant added to every sample changes the statistics (var and std ignore it)."""
+    return not set(parse_pool(pool, PAIR_POOLS)) <= {"var", "std"}
+
+
+def _check_samples(samples: Tensor, num_nodes: int) -> Tensor:
+    if samples.dim() != 2 or samples.size(0) != num_nodes or samples.size(1) < 1:
+        raise ValueError(f"samples must have shape [{num_nodes}, M] with M >= 1, got {list(samples.shape)}")
+    if not samples.is_floating_point():
+        raise ValueError(f"samples must hold floating-point numbers, got {samples.dtype}")
+    return samples

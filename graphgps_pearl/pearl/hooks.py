@@ -1,0 +1,69 @@
+"""The two points where an optional kernel of :mod:`graphgps_pearl.pearl.kernels` may replace plain lines.
+
+Each has the plain lines in it. They run where no kernel serves, where kernels are switched off
+(:mod:`graphgps_pearl.switches`), and where the folder ``kernels`` does not exist.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from graphgps_pearl.pearl.graphs import Graphs
+from graphgps_pearl.pearl.rows import Operators, PairRows, Rows
+from graphgps_pearl.switches import kernels_enabled
+
+if TYPE_CHECKING:
+    from graphgps_pearl.pearl.phi import Layer, Phi
+
+MAX_PAIRS = 2**28  # n^2 summed over the graphs
+
+
+def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor:
+    """``layer(x, rows)``, plus each row's own value where ``residual``."""
+    kernels = _kernels()
+    fast = None if kernels is None else kernels.apply_layer(layer, x, rows, residual)
+    if fast is not None:
+        return fast
+    out = layer(x, rows)
+    return out + rows.own(x) if residual else out
+
+
+def pair_rows(
+    phi: Phi, graphs: Graphs, gso: str, dtype: torch.dtype, quotient: bool | None, keep_pairs: bool
+) -> Any:
+    """The rows of B-PEARL: all pairs (v, m), or one row for each set of pairs that must be equal.
+
+    ``quotient``: whether equal pairs are merged, None: where it is faster. ``keep_pairs``: the row of every
+    pair will be asked for.
+    """
+    total = int(graphs.sizes.square().sum())
+    if total > MAX_PAIRS:
+        raise ValueError(
+            f"B-PEARL on {total:.3g} pairs of nodes (n^2 for each graph, the largest has "
+            f"{int(graphs.sizes.max())} nodes) is more than the {MAX_PAIRS:.3g} it is made for; "
+            f"use smaller batches, or R-PEARL, whose cost is linear in the nodes"
+        )
+    kernels = _kernels()
+    fast = None if kernels is None else kernels.pair_rows(phi, graphs, gso, dtype, quotient, keep_pairs)
+    return PairRows(Operators(graphs, gso, dtype)) if fast is None else fast
+
+
+def _kernels() -> ModuleType | None:
+    return _import_kernels() if kernels_enabled() else None
+
+
+@cache
+def _import_kernels() -> ModuleType | None:
+    name = "graphgps_pearl.pearl.kernels"
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        return None
