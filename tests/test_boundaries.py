@@ -20,6 +20,7 @@ SHARED = {
     "switches",
     "terminal",
     "vocabulary",
+    "delimited",
     "__version__",
 }
 #: What each room may import of the package, besides itself and what is shared.

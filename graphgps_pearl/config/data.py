@@ -51,6 +51,11 @@ _DATASET = {
         choices=TASK_TYPES,
         aliases={"classification_multi": "classification"},  # GraphGym's name for exclusive classes
     ),
+    "standardise": Key(
+        False,
+        "Regression: standardise the targets by the training split; metrics and predictions stay in their "
+        "unit. Left out, on for format csv.",
+    ),
     "split_mode": Key("standard", "How the data is split: standard, random, scaffold, size, or cv-..."),
     "split": Key(
         [0.8, 0.1, 0.1],

@@ -87,8 +87,7 @@ def override(cfg: CfgNode, overrides: Iterable[object]) -> CfgNode:
     """A copy of a config with ``KEY VALUE`` words over it; checked and frozen."""
     copy = cfg.clone()
     copy.defrost()
-    layers = {key: 1 for key, entry in SCHEMA.items() if get(cfg, key) != entry.default}
-    return _finish(copy, list(_pairs(overrides)), layers, COMMAND_LINE)
+    return _finish(copy, list(_pairs(overrides)), dict.fromkeys(SCHEMA, 1), COMMAND_LINE)
 
 
 def read(key: str, text: str) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphgps_pearl.config.key import Groups, Key
+from graphgps_pearl.config.key import Groups, Key, Value
 from graphgps_pearl.vocabulary import (
     DISTRIBUTIONS,
     EIGENVECTOR_NORMS,
@@ -32,7 +32,7 @@ _RAW_NORM = Key("none", "Normalisation of the precomputed values.", choices=RAW_
 
 # Upstream's defaults of these name no network and no steps; what a named encoding gets where nothing was set.
 # The keys of NEEDED are filled in one by one, the others only together with the network.
-SET_UP = {
+SET_UP: dict[str, dict[str, Value]] = {
     "RWSE": {"model": "Linear", "raw_norm_type": "BatchNorm", "kernel.times_func": "range(1,21)"},
     "LapPE": {"model": "DeepSet", "layers": 2},
     "SignNet": {"model": "DeepSet", "post_layers": 2},

@@ -67,6 +67,9 @@ def resolve(cfg: CfgNode, layers: Mapping[str, int], name: str) -> Iterator[str]
     if cfg.dataset.task_type == "regression" and not layers.get("model.loss_fun"):
         # GraphGym's default loss is for classification; it makes the same change.
         cfg.model["loss_fun"] = "mse"
+    regression_of_yours = cfg.dataset.format == "csv" and cfg.dataset.task_type == "regression"
+    if regression_of_yours and not layers.get("dataset.standardise"):
+        cfg.dataset["standardise"] = True
 
 
 def _switch_encodings(cfg: CfgNode, layers: Mapping[str, int], name: str) -> None:
@@ -143,6 +146,8 @@ def _data(cfg: CfgNode) -> Iterator[str]:
 
 def _task(cfg: CfgNode) -> Iterator[str]:
     task, regression = cfg.dataset.task_type, cfg.dataset.task_type == "regression"
+    if cfg.dataset.standardise and not regression:
+        yield f"dataset.standardise = True: is for regression, dataset.task_type is {task}; set it False"
     if cfg.gnn.head in GRAPH_HEADS and cfg.dataset.task != "graph":
         yield (
             f"dataset.task = {cfg.dataset.task}: gnn.head = {cfg.gnn.head} predicts for graphs; "

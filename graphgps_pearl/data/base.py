@@ -160,7 +160,8 @@ class DataBundle:
 
     ``prepare_seconds`` is 0 when everything came from the cache. ``identity`` changes with the data. The
     ``target_mean`` and ``target_std`` [dim_out] are set where the targets were standardised: original = y *
-    std + mean.
+    std + mean. ``moments`` are the two where ``dataset.standardise`` asked for it: then metrics are in the
+    original unit. Targets that come standardised, as a benchmark's, are measured as they come.
     """
 
     spec: DatasetSpec
@@ -169,8 +170,13 @@ class DataBundle:
     identity: str = ""
     target_mean: Tensor | None = None
     target_std: Tensor | None = None
+    moments: tuple[Tensor, Tensor] | None = None
     skipped: list[SkippedRow] = field(default_factory=list)
     cache_file: Path | None = None
+
+    def in_units(self, values: Tensor) -> Tensor:
+        """Predictions or labels [G, dim_out] in the unit of the metrics."""
+        return values if self.moments is None else values * self.moments[1] + self.moments[0]
 
 
 #: What a damaged or hostile stream can raise while it is read as a pickle.

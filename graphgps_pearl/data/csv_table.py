@@ -1,25 +1,19 @@
-"""CSV files, plain or gzipped: columns by name, rows by line, and one-line errors for what can be wrong."""
+"""Columns of a CSV file by name, its rows by line, and one-line errors for what can be wrong with a cell."""
 
 from __future__ import annotations
 
-import csv
-import difflib
-import gzip
 import math
-import sys
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from graphgps_pearl.data.base import BadRowError
 from graphgps_pearl.data.molecules import shorten
+from graphgps_pearl.delimited import find_column, missing_column, open_rows
 from graphgps_pearl.errors import DataError
 
-if TYPE_CHECKING:
-    from _csv import Reader as _Reader  # the type of csv.reader has no public name
-
+_YES = frozenset({"yes", "y", "true", "t", "active", "positive", "pos"})
+_NO = frozenset({"no", "n", "false", "f", "inactive", "negative", "neg"})
 MISSING = frozenset({"", "na", "n/a", "nan", "none", "null"})
 
 
@@ -46,30 +40,37 @@ class CsvTable:
         return f"line {self.lines[i]}"
 
 
-def header_of(file: Path) -> list[str]:
-    """The column names."""
-    with _Opened(file) as reader:
-        return _header(file, reader)
+def header_of(file: Path, wanted: Collection[str] = ()) -> list[str]:
+    """The column names; the separator is the one with which a wanted column is among them."""
+    with open_rows(file, wanted) as rows:
+        return rows.header
 
 
 def read_columns(file: Path, columns: Mapping[str, str]) -> CsvTable:
     """Read columns, given as name -> the config key that names it (for the error where it is missing)."""
     table = CsvTable(file, [], [], {})
-    with _Opened(file) as reader:
-        header = _header(file, reader)
-        places = [_place(file, header, column, key) for column, key in columns.items()]
-        for row in reader:
-            if not row:
-                continue
-            if len(row) <= max(places) or any(cell.strip() for cell in row[len(header) :]):
-                table.short[len(table)] = f"has {len(row)} cells, the header has {len(header)}"
+    with open_rows(file, columns) as rows:
+        indices = [_index(file, rows.header, column, key) for column, key in columns.items()]
+        width = len(rows.header)
+        for row in rows:
+            if len(row) <= max(indices) or any(cell.strip() for cell in row[width:]):
+                table.short[len(table)] = f"has {len(row)} cells, the header has {width}"
                 row = []
-            table.rows.append([row[place] for place in places] if row else [])
-            table.lines.append(reader.line_num)
+            table.rows.append([row[index] for index in indices] if row else [])
+            table.lines.append(rows.line)
     if len(table) == len(table.short):
         first = f" ({table.where(0)} {table.short[0]})" if len(table) else ""
         raise DataError(f"{file}: has no usable rows{first}")
     return table
+
+
+def _index(file: Path, header: Sequence[str], column: str, key: str) -> int:
+    if header.count(column) > 1:
+        raise DataError(f"{key}: {file} has {header.count(column)} columns {column!r}; rename the others")
+    index = find_column(header, column)
+    if index is None:
+        raise DataError(f"{key}: {missing_column(header, column, str(file))}")
+    return index
 
 
 def number(cell: str, column: str, *, missing_allowed: bool = False) -> float:
@@ -82,54 +83,19 @@ def number(cell: str, column: str, *, missing_allowed: bool = False) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise BadRowError(f"column {column!r} has {shorten(text)}, which is not a number") from None
+        hint = "; write decimals with a point" if text.count(",") == 1 and "." not in text else ""
+        raise BadRowError(f"column {column!r} has {shorten(text)}, which is not a number{hint}") from None
     if not math.isfinite(value):
         raise BadRowError(f"column {column!r} has {shorten(text)}, which is not finite")
     return value
 
 
-class _Opened:
-    """A csv reader as a context; everything that can go wrong while reading comes out as DataError."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def __enter__(self) -> _Reader:
-        # Cells of the public Peptides files hold whole distance matrices.
-        self._limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-        try:
-            zipped = self.file.suffix == ".gz"
-            opener = gzip.open if zipped else open
-            self._stream = opener(self.file, "rt", encoding="utf-8-sig", newline="")
-        except OSError as error:
-            csv.field_size_limit(self._limit)
-            raise DataError(f"{self.file}: cannot be read ({error.strerror or error})") from error
-        return csv.reader(self._stream)
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._stream.close()
-        csv.field_size_limit(self._limit)
-        if isinstance(error, EOFError | gzip.BadGzipFile | zlib.error):
-            raise DataError(f"{self.file}: is damaged or cut off ({error}); get it again") from error
-        if isinstance(error, UnicodeDecodeError | csv.Error):
-            raise DataError(f"{self.file}: is not a CSV file in UTF-8 ({error})") from error
-        if isinstance(error, OSError):
-            raise DataError(f"{self.file}: cannot be read ({error.strerror or error})") from error
-
-
-def _header(file: Path, reader: _Reader) -> list[str]:
-    header = next(reader, None)
-    if not header:
-        raise DataError(f"{file}: is empty; a CSV with a header line is wanted")
-    return [name.strip() for name in header]
-
-
-def _place(file: Path, header: Sequence[str], column: str, key: str) -> int:
-    if header.count(column) > 1:
-        raise DataError(f"{key}: {file} has {header.count(column)} columns {column!r}; rename the others")
-    if column in header:
-        return header.index(column)
-    near = difflib.get_close_matches(column, header, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    shown = ", ".join(map(repr, header[:12])) + (", ..." if len(header) > 12 else "")
-    raise DataError(f"{key}: {file} has no column {column!r}{hint}; its columns are {shown}")
+def yes_or_no(cell: str, column: str) -> float:
+    """1 or 0 for a label of a binary target, NaN for a missing one; BadRowError for anything else."""
+    text = cell.strip().lower()
+    if text in MISSING:
+        return math.nan
+    for value, words in ((1.0, _YES), (0.0, _NO)):
+        if text in words or (text.replace(".", "").isdecimal() and float(text) == value):
+            return value
+    raise BadRowError(f"column {column!r} has {shorten(cell.strip())}, which is not 0 or 1, nor yes or no")

@@ -112,6 +112,8 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
         )
         state, made = prepared, made or made_now
     bundle = _bundle(source, known, state, _graph_class(transforms))
+    if cfg.dataset.standardise:
+        _standardise(bundle)
     bundle.identity = raw_file.stem
     bundle.cache_file = file if source.cacheable else None
     bundle.prepare_seconds = time.perf_counter() - began if made else 0.0
@@ -261,6 +263,26 @@ def _bundle(source: Source, known: DatasetSpec, state: dict[str, Any], graph_cla
         target_std=state["target_std"],
         skipped=[SkippedRow(*row) for row in state["skipped"]],
     )
+
+
+def _standardise(bundle: DataBundle) -> None:
+    """Targets of mean 0 and standard deviation 1 over the training split, column by column."""
+    if bundle.target_mean is not None:
+        raise ConfigError(
+            f"dataset.standardise: the targets of {bundle.spec.name} are standardised already; leave it out"
+        )
+    tables = {split: graphs for split, graphs in bundle.splits.items() if isinstance(graphs, GraphTable)}
+    targets = next(iter(tables.values())).targets().double()
+    known = ~targets.isnan()
+    count = known.sum(dim=0).clamp(min=1)
+    mean = torch.where(known, targets, 0).sum(dim=0) / count
+    std = (torch.where(known, targets - mean, 0).square().sum(dim=0) / count).sqrt()
+    std = torch.where(std > 1e-6 * mean.abs(), std, 1)  # a column with one value is only moved
+    bundle.target_mean, bundle.target_std = bundle.moments = (mean.float(), std.float())
+    bundle.splits = {
+        split: table.with_targets(lambda y: ((y.double() - mean) / std).float())
+        for split, table in tables.items()
+    }
 
 
 def _split_index(

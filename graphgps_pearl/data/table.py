@@ -6,7 +6,8 @@ Whole numbers are kept in the narrowest type that holds them and widened again o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -163,6 +164,12 @@ class GraphTable(Sequence[Data]):
         column = self._columns["y"]
         values = column.values.to(column.dtype)
         return values if self._index is None else values[self._index]
+
+    def with_targets(self, change: Callable[[Tensor], Tensor]) -> GraphTable:
+        """The same graphs with other targets y [G, D]; everything else is shared."""
+        column = self._columns["y"]
+        changed = dataclasses.replace(column, values=change(column.values.to(column.dtype)))
+        return GraphTable({**self._columns, "y": changed}, self._index, self.graph_class)
 
     def num_bytes(self) -> int:
         """What the graphs take, in memory and on disk."""

@@ -30,7 +30,8 @@ def evaluate(
     model = load(path, "cpu")
     encoder = rpearl(path, model)
     cfg, task = model.cfg, model.cfg.dataset.task_type
-    splits = data.load(cfg, encoders.required_transforms(cfg)).splits
+    bundle = data.load(cfg, encoders.required_transforms(cfg))
+    splits = bundle.splits
     split = split or list(splits)[-1]
     if split not in splits:
         raise UserError(f"--split: there is no {split!r}; there are {', '.join(splits)}")
@@ -47,7 +48,8 @@ def evaluate(
             with sampling(encoder.encoding, count, seed + table):
                 pred, true = predict(model.network, graphs, cfg.train.batch_size)
                 error = np.concatenate(encodings(encoder, some)) - reference
-            value = compute_metrics(torch.from_numpy(pred), torch.from_numpy(true), task)[metric]
+            units = (bundle.in_units(torch.from_numpy(values)) for values in (pred, true))
+            value = compute_metrics(*units, task)[metric]
             relative = float(np.linalg.norm(error) / np.linalg.norm(reference))
             points.append(Point(count, table, value, relative))
     return f"{split}_{metric}", points

@@ -60,7 +60,7 @@ FOLDER is this folder (a shipped model also goes by its name).
 
 ## Errors
 
-{_metrics(facts)}
+{_metrics(facts, cfg)}
 
 ## Limits
 
@@ -89,7 +89,7 @@ def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:
     return text
 
 
-def _metrics(facts: ModelFacts) -> str:
+def _metrics(facts: ModelFacts, cfg: CfgNode) -> str:
     names = [
         name
         for name in METRICS.get(facts.task_type, ())
@@ -102,6 +102,6 @@ def _metrics(facts: ModelFacts) -> str:
     for split in splits:
         cells = [f"{facts.metrics.get(f'{split}_{name}', float('nan')):.4f}" for name in names]
         lines.append(f"| {split} | {' | '.join(cells)} |")
-    if facts.target_mean is not None:
+    if facts.target_mean is not None and not cfg.dataset.standardise:
         lines.append("\nIn units of the targets' standard deviations.")
     return "\n".join(lines)

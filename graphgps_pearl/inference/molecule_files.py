@@ -1,21 +1,30 @@
 """Files of molecules, as they come: every row is kept with all its columns, whatever its SMILES is worth.
 
-``.smi`` has a SMILES and perhaps a name on each line, ``.csv`` (or ``.tsv``) a header with a SMILES column;
-both may be gzipped. ``-`` is standard input, of either kind: its first line tells which.
+``.smi`` has a SMILES and perhaps a name on each line, ``.csv`` (or ``.tsv``) a header with a SMILES column,
+its cells separated by commas, semicolons or tabs; both may be gzipped. ``-`` is standard input, of either
+kind: its first line tells which.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
 import io
 import sys
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
+from graphgps_pearl.delimited import (
+    Rows,
+    default_separator,
+    find_column,
+    missing_column,
+    open_text,
+    reading,
+    separator_of,
+)
 from graphgps_pearl.errors import DataError
 
 STANDARD_INPUT = "-"
@@ -36,64 +45,42 @@ class MoleculeTable:
 
 def read_molecules(path: str, smiles_column: str | None = None) -> MoleculeTable:
     """All rows of a file; DataError if it cannot be read, has no SMILES column or no rows."""
-    stream = _open(path)
-    try:
-        table = _read(stream, path, smiles_column)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{_shown(path)}: is not text in UTF-8 ({error})") from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{_shown(path)}: is damaged or cut off ({error})") from error
-    finally:
-        if path != STANDARD_INPUT:
-            stream.close()
+    name = "standard input" if path == STANDARD_INPUT else path
+    with _standard_input() if path == STANDARD_INPUT else open_text(Path(path)) as stream:
+        lines: Iterator[str] = (line for line in stream if line.strip())
+        first = next(lines, None)
+        if first is None:
+            raise DataError(f"{name}: is empty")
+        separator = _separator(path, first, smiles_column)
+        lines = chain([first], lines)
+        table = (
+            _read_smi(lines)
+            if separator is None
+            else _read_table(Rows(lines, separator, name), name, smiles_column)
+        )
     if not len(table):
-        raise DataError(f"{_shown(path)}: has no molecules")
+        raise DataError(f"{name}: has no molecules")
     return table
 
 
-def _open(path: str) -> TextIO:
-    if path == STANDARD_INPUT:
-        return (
-            io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig")
-            if hasattr(sys.stdin, "buffer")
-            else sys.stdin
-        )
-    file = Path(path)
-    try:
-        if file.suffix == ".gz":
-            return gzip.open(file, "rt", encoding="utf-8-sig", newline="")
-        return file.open(encoding="utf-8-sig", newline="")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-
-
-def _read(stream: TextIO, path: str, smiles_column: str | None) -> MoleculeTable:
-    lines: Iterator[str] = (line for line in stream if line.strip())
-    first = next(lines, None)
-    if first is None:
-        raise DataError(f"{_shown(path)}: is empty")
-    separator = _separator(path, first, smiles_column)
-    lines = _chain(first, lines)
-    return _read_smi(lines) if separator is None else _read_csv(lines, separator, path, smiles_column)
+@contextmanager
+def _standard_input() -> Iterator[TextIO]:
+    with reading("standard input"):
+        buffer = getattr(sys.stdin, "buffer", None)
+        yield sys.stdin if buffer is None else io.TextIOWrapper(buffer, encoding="utf-8-sig")
 
 
 def _separator(path: str, first: str, smiles_column: str | None) -> str | None:
     """What separates the cells of a table, or None for lines of SMILES."""
     suffix = Path(path.removesuffix(".gz")).suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        return "," if suffix == ".csv" else "\t"
     if suffix in (".smi", ".smiles"):
         return None
-    for separator in (",", "\t"):
-        cells = [cell.strip().strip('"') for cell in first.rstrip("\r\n").split(separator)]
-        if smiles_column in cells or (len(cells) > 1 and "smiles" in map(str.lower, cells)):
-            return separator
-    return None
-
-
-def _chain(first: str, rest: Iterable[str]) -> Iterator[str]:
-    yield first
-    yield from rest
+    separator = separator_of(first, path, [smiles_column or "smiles"])
+    if suffix in (".csv", ".tsv", ".tab"):
+        return separator or default_separator(path)
+    # A line "SMILES" or "SMILES name" is the header that RDKit gives its .smi files.
+    several = separator is not None and separator in first
+    return separator if several or (smiles_column is not None and separator is not None) else None
 
 
 def _read_smi(lines: Iterator[str]) -> MoleculeTable:
@@ -111,36 +98,16 @@ def _read_smi(lines: Iterator[str]) -> MoleculeTable:
     return table
 
 
-def _read_csv(lines: Iterator[str], separator: str, path: str, smiles_column: str | None) -> MoleculeTable:
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        reader = csv.reader(lines, delimiter=separator)
-        columns = [name.strip() for name in next(reader)]
-        place = _smiles_place(columns, path, smiles_column)
-        table = MoleculeTable(columns)
-        for cells in reader:
-            if len(cells) != len(columns):
-                problem = f"the row has {len(cells)} cells, the header has {len(columns)}"
-                table.problems[len(table)] = problem
-            table.smiles.append(cells[place] if place < len(cells) else "")
-            table.rows.append((cells + [""] * len(columns))[: len(columns)])
-        return table
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _smiles_place(columns: list[str], path: str, wanted: str | None) -> int:
-    if wanted is not None and wanted in columns:
-        return columns.index(wanted)
-    lowered = [name.lower() for name in columns]
-    if wanted is None and "smiles" in lowered:
-        return lowered.index("smiles")
-    shown = ", ".join(columns[:12]) + (", ..." if len(columns) > 12 else "")
-    raise DataError(
-        f"{_shown(path)}: has no column {wanted or 'smiles'!r}; name it with --smiles-column "
-        f"(its columns are {shown})"
-    )
-
-
-def _shown(path: str) -> str:
-    return "standard input" if path == STANDARD_INPUT else path
+def _read_table(rows: Rows, name: str, smiles_column: str | None) -> MoleculeTable:
+    columns, wanted = rows.header, smiles_column or "smiles"
+    index = find_column(columns, wanted)
+    if index is None:
+        raise DataError(f"{missing_column(columns, wanted, name)}; name it with --smiles-column")
+    table = MoleculeTable(columns)
+    for cells in rows:
+        if len(cells) != len(columns):
+            problem = f"the row has {len(cells)} cells, the header has {len(columns)}"
+            table.problems[len(table)] = problem
+        table.smiles.append(cells[index] if index < len(cells) else "")
+        table.rows.append((cells + [""] * len(columns))[: len(columns)])
+    return table

@@ -53,10 +53,12 @@ def annotate(path: Path) -> None:
 def _annotate(path: Path, run: Run) -> None:
     cfg = config.load(path / "config.yaml")
     model = load(path)
-    split, graphs = list(data.load(cfg, encoders.required_transforms(cfg)).splits.items())[-1]
+    bundle = data.load(cfg, encoders.required_transforms(cfg))
+    split, graphs = list(bundle.splits.items())[-1]
     with SummaryWriter(str(path), filename_suffix=".pictures") as writer:
         writer.add_hparams(hyperparameters(run), results(run), run_name=".")
-        pred, true = predict(model.network, graphs, cfg.train.batch_size)
+        raw = predict(model.network, graphs, cfg.train.batch_size)
+        pred, true = (bundle.in_units(torch.from_numpy(values)).numpy() for values in raw)
         for name, figure in prediction_figures(pred, true, cfg.dataset.task_type).items():
             writer.add_figure(f"predictions/{split}_{name}", figure)
         some = list(graphs[: min(len(graphs), 64)])

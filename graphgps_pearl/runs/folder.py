@@ -5,6 +5,7 @@
 ``versions.json``  Python and library versions
 ``data.json``      sizes and names of the data, statistics of standardised targets
 ``metrics.csv``    one row per epoch
+``targets.csv``    the best epoch's metrics of each target, where there are several
 ``last.ckpt``      to resume from; ``previous.ckpt`` is the one before
 ``best.ckpt``      the epoch with the best selection metric
 ``result.json``    written once, at the end: the run is finished
@@ -96,6 +97,7 @@ class RunFolder:
         self.path = path
         self.config = path / "config.yaml"
         self.metrics = path / "metrics.csv"
+        self.targets = path / "targets.csv"
         self.last = path / "last.ckpt"
         self.previous = path / "previous.ckpt"
         self.best = path / "best.ckpt"

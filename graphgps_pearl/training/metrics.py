@@ -16,31 +16,42 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.vocabulary import METRICS, SMALLER_IS_BETTER
 
-#: Metrics by ``dataset.task_type``; the first is what ``metric_best: auto`` means.
-METRICS = {
-    "regression": ("mae", "rmse", "r2", "spearmanr"),
-    "classification": ("accuracy", "f1"),
-    "classification_binary": ("auc", "ap", "accuracy", "f1"),
-    "classification_multilabel": ("ap", "auc", "accuracy", "f1"),
-}
+__all__ = [
+    "METRICS",
+    "SMALLER_IS_BETTER",
+    "EpochMetrics",
+    "Moments",
+    "best_metric",
+    "compute_metrics",
+    "count_labels",
+    "require_defined",
+]
 
-#: For these a smaller value is the better one.
-SMALLER_IS_BETTER = frozenset({"loss", "mae", "rmse"})
+#: Mean and standard deviation [D] of targets that were standardised.
+Moments = tuple[Tensor, Tensor]
 
 
 class EpochMetrics(Metric):
-    """Loss and metrics over all samples seen since the last ``reset``; sums over processes under DDP."""
+    """Loss and metrics over all samples seen since the last ``reset``; sums over processes under DDP.
+
+    With ``moments`` the metrics (not the loss) are those of predictions and labels in their original unit.
+    """
 
     full_state_update = False
     preds: list[Tensor]
     trues: list[Tensor]
     loss_sum: Tensor
     count: Tensor
+    mean: Tensor | None
+    std: Tensor | None
 
-    def __init__(self, task_type: str) -> None:
+    def __init__(self, task_type: str, moments: Moments | None = None) -> None:
         super().__init__()
         self.task_type = task_type
+        self.register_buffer("mean", None if moments is None else moments[0], persistent=False)
+        self.register_buffer("std", None if moments is None else moments[1], persistent=False)
         self.add_state("preds", [], dist_reduce_fx="cat")
         self.add_state("trues", [], dist_reduce_fx="cat")
         self.add_state("loss_sum", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
@@ -80,8 +91,25 @@ class EpochMetrics(Metric):
         if isinstance(self.preds, list) and not self.preds:  # several processes join them to a tensor
             return {}
         values = {"loss": float(self.loss_sum / self.count)}
-        values |= compute_metrics(dim_zero_cat(self.preds), dim_zero_cat(self.trues), self.task_type)
-        return values
+        return values | compute_metrics(*self._original(), self.task_type)
+
+    def per_target(self) -> list[dict[str, float]]:
+        """The metrics of each target by itself; empty for classes, which are one target."""
+        if self.task_type == "classification":
+            return []
+        with self.sync_context():
+            if isinstance(self.preds, list) and not self.preds:
+                return []
+            pred, true = self._original()
+        columns = zip(pred.split(1, dim=1), true.view_as(pred).split(1, dim=1), strict=True)
+        return [compute_metrics(p, t, self.task_type) for p, t in columns]
+
+    def _original(self) -> tuple[Tensor, Tensor]:
+        """Predictions and labels of all processes, in the targets' original unit where it is known."""
+        pred, true = dim_zero_cat(self.preds), dim_zero_cat(self.trues)
+        if self.mean is None or self.std is None:
+            return pred, true
+        return pred * self.std + self.mean, true.view_as(pred) * self.std + self.mean
 
 
 def count_labels(true: Tensor) -> Tensor:

@@ -7,6 +7,8 @@ first, the checkpoint last, and a resumed run drops the rows its checkpoint does
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import math
 import statistics
 import sys
@@ -18,6 +20,7 @@ import lightning.pytorch as pl
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
+from graphgps_pearl.files import write_atomically
 from graphgps_pearl.runs.folder import RunFolder
 from graphgps_pearl.training.checkpoints import save_checkpoint
 from graphgps_pearl.training.metrics import METRICS
@@ -55,7 +58,8 @@ class Recorder(pl.Callback):
     """Writes the run folder and decides which epoch is best and when to stop early.
 
     ``column`` is the selection metric, such as ``val_mae``; ``patience`` counts evaluations
-    without improvement (0 never stops early). NaN is never best.
+    without improvement (0 never stops early). NaN is never best. Of several ``targets`` the best epoch's
+    metrics are also written one by one.
     """
 
     def __init__(
@@ -65,12 +69,14 @@ class Recorder(pl.Callback):
         column: str,
         larger_is_better: bool,
         patience: int = 0,
+        targets: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.columns = list(columns)
         self.column = column
         self.larger_is_better = larger_is_better
         self.patience = patience
+        self.targets = tuple(targets) if len(targets) > 1 else ()
         self.best_row: dict[str, float] = {}
         self.last_row: dict[str, float] = {}
         self.stale = 0  # evaluations since the best
@@ -158,6 +164,7 @@ class Recorder(pl.Callback):
         improved = self.improves(values.get(self.column, math.nan))
         if improved:
             self.best_row, self.stale = dict(self.last_row), 0
+            self._write_targets(pl_module, trainer.is_global_zero)
         elif self.column in values and self.best_row:
             self.stale += 1
         if trainer.is_global_zero:
@@ -192,6 +199,21 @@ class Recorder(pl.Callback):
                 tag = f"{split}/{name}" if column not in self.columns[:5] else f"run/{column}"
                 self._writer.add_scalar(tag, value, epoch)
         self._writer.flush()
+
+    def _write_targets(self, task: GraphTask, writes: bool) -> None:
+        """``targets.csv``: the metrics of each target on each split at the best epoch."""
+        rows = [
+            {"split": split, "target": target, **values}
+            for split, metrics in zip(task.splits, task.epoch_metrics, strict=True)
+            if self.targets and metrics.update_called
+            for target, values in zip(self.targets, metrics.per_target(), strict=False)
+        ]
+        if rows and writes:
+            text = io.StringIO()
+            table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+            table.writeheader()
+            table.writerows(rows)
+            write_atomically(self.folder.targets, text.getvalue())
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Close the event file."""

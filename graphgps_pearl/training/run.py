@@ -90,13 +90,14 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     if rank() == 0:
         write_atomically(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")
     splits = tuple(bundle.splits)
-    task = GraphTask(network, loss, task_type, splits[1:], optim_settings(cfg), seed=cfg.seed)
+    task = GraphTask(network, loss, task_type, splits[1:], optim_settings(cfg), cfg.seed, bundle.moments)
     recorder = Recorder(
         folder,
         metric_columns(task_type, splits),
         f"{bundle.spec.select_split}_{metric}",
         larger_is_better,
         patience=cfg.train.early_stopping,
+        targets=bundle.spec.target_names,
     )
     progress = Progress(recorder, splits, metric)
     checkpointer = Checkpointer(folder, cfg.train.ckpt_every_batches, cfg.train.ckpt_every_seconds)

@@ -21,7 +21,7 @@ from torch_geometric.data import Batch
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.losses import Loss
-from graphgps_pearl.training.metrics import EpochMetrics, count_labels
+from graphgps_pearl.training.metrics import EpochMetrics, Moments, count_labels
 from graphgps_pearl.training.processes import connected, total
 from graphgps_pearl.training.schedules import make_optimizer, make_plateau, make_schedule
 
@@ -56,7 +56,11 @@ def step_seed(seed: int, epoch: int, batch: int, rank: int) -> int:
 
 
 class GraphTask(pl.LightningModule):
-    """Trains ``network`` (batch -> predictions, labels) and keeps the metrics of every split."""
+    """Trains ``network`` (batch -> predictions, labels) and keeps the metrics of every split.
+
+    ``moments`` are mean and standard deviation of standardised targets whose metrics are to be in the
+    original unit.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class GraphTask(pl.LightningModule):
         eval_splits: Sequence[str],
         optim: OptimSettings,
         seed: int = 0,
+        moments: Moments | None = None,
     ) -> None:
         super().__init__()
         self.network = network
@@ -76,7 +81,7 @@ class GraphTask(pl.LightningModule):
         self.splits = ("train", *eval_splits)
         self.optim = optim
         self.seed = seed
-        self._epoch_metrics = nn.ModuleList(EpochMetrics(task_type) for _ in self.splits)
+        self._epoch_metrics = nn.ModuleList(EpochMetrics(task_type, moments) for _ in self.splits)
         self.plateau: ReduceLROnPlateau | None = None
         self._plateau_state: dict[str, Any] | None = None
         self.grad_norms: list[float] = []

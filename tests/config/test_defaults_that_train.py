@@ -109,3 +109,21 @@ def test_folders_of_old_runs_and_models_are_of_the_same_settings(tmp_path) -> No
     assert first_change(settings(old), settings(new)) is None
     (tmp_path / "config.yaml").write_text(old)
     assert config.load(tmp_path / "config.yaml") == cfg
+
+
+CSV = """\
+dataset: {format: csv, path: mine.csv, task: graph, task_type: regression}
+"""
+
+
+def test_targets_of_a_csv_are_standardised_unless_that_is_switched_off() -> None:
+    cfg = config.parse(CSV)
+    assert cfg.dataset.standardise and config.parse(config.dump(cfg)) == cfg
+    off = config.parse(CSV, ["dataset.standardise", "False"])
+    assert not off.dataset.standardise and config.parse(config.dump(off)) == off
+    assert not config.override(off, ["seed", "1"]).dataset.standardise
+    assert not config.parse(CSV, ["dataset.task_type", "classification_binary"]).dataset.standardise
+    assert not config.load("configs/zinc-none.yaml").dataset.standardise
+    with pytest.raises(ConfigError, match=r"dataset.standardise = True: .*regression"):
+        words = ["dataset.task_type", "classification_binary", "dataset.standardise", "True"]
+        config.parse(CSV, words)

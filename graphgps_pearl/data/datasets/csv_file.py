@@ -1,5 +1,5 @@
-"""Your own molecules: ``dataset.format: csv``, a CSV (or .csv.gz) with a column of SMILES and columns of
-targets.
+"""Your own molecules: ``dataset.format: csv``, a table (.csv, .tsv, also .gz) with a column of SMILES and
+columns of targets.
 
     dataset:
       format: csv
@@ -12,7 +12,9 @@ targets.
       split_mode: scaffold           # standard (a split column), random, scaffold, size, cv-kfold-5, ...
 
 Empty cells are missing labels (NaN, left out of loss and metrics), except in ``classification``, whose one
-target column holds class names or numbers. Rows without any label are reported.
+target column holds class names or numbers. A yes/no target may be 0 and 1 or words (yes and no, true and
+false, active and inactive). Rows without any label are reported. Targets of a regression are standardised by
+the training split unless ``standardise: False`` is set.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ from torch_geometric.data import Data
 from graphgps_pearl.data import molecules, splits
 from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Items, Source, as_target
 from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.csv_table import MISSING, CsvTable, header_of, number, read_columns
+from graphgps_pearl.data.csv_table import MISSING, CsvTable, header_of, number, read_columns, yes_or_no
 from graphgps_pearl.data.registry import register_dataset
+from graphgps_pearl.delimited import find_column
 from graphgps_pearl.errors import ConfigError, DataError
 
 _SPLIT_WORDS = dict.fromkeys(("train", "training"), "train")
@@ -84,8 +87,9 @@ class CsvFile(Source):
         chosen = self.cfg.dataset
         if chosen.target_columns:
             return list(chosen.target_columns)
-        others = {chosen.smiles_column, chosen.split_column}
-        targets = [name for name in header_of(self._file) if name and name not in others]
+        header = header_of(self._file, [chosen.smiles_column])
+        others = {find_column(header, name) for name in (chosen.smiles_column, chosen.split_column) if name}
+        targets = [name for i, name in enumerate(header) if name and i not in others]
         if not targets:
             raise DataError(f"{self._file}: has no column but {chosen.smiles_column!r}; a target is wanted")
         return targets
@@ -123,13 +127,13 @@ class CsvFile(Source):
         return read_columns(self._file, columns)
 
     def _target(self, cells: list[str]) -> Tensor:
-        values = [number(c, name, missing_allowed=True) for c, name in zip(cells, self._targets, strict=True)]
+        named = zip(cells, self._targets, strict=True)
+        if self.cfg.dataset.task_type == "regression":
+            values = [number(cell, name, missing_allowed=True) for cell, name in named]
+        else:
+            values = [yes_or_no(cell, name) for cell, name in named]
         if all(math.isnan(value) for value in values):
             raise BadRowError("has no label")
-        if self.spec().task_type != "regression":
-            for value, name in zip(values, self._targets, strict=True):
-                if value not in (0.0, 1.0) and not math.isnan(value):
-                    raise BadRowError(f"column {name!r} has {value:g}, which is not 0 or 1")
         return as_target(values)
 
     def _splits(self, table: CsvTable) -> dict[str, list[int]]:

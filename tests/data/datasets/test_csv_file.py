@@ -8,6 +8,7 @@ import torch
 from graphgps_pearl import data
 from graphgps_pearl.data import molecules
 from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.inference.molecule_files import read_molecules
 
 SMILES = [
     "CCO",
@@ -156,7 +157,9 @@ def test_a_label_of_a_binary_task_is_zero_or_one(make_cfg, tmp_path: Path) -> No
     cfg = make_cfg("csv", "b", path=table, split_mode="random", skip_bad_rows=True)
     cfg.dataset.task_type = "classification_binary"
     bundle = data.load(cfg)
-    assert [str(row.reason) for row in bundle.skipped] == ["column 'y' has 2, which is not 0 or 1"]
+    assert [str(row.reason) for row in bundle.skipped] == [
+        "column 'y' has '2', which is not 0 or 1, nor yes or no"
+    ]
     assert all(not math.isnan(value) for value in bundle.splits["train"].targets().flatten().tolist())
 
 
@@ -190,3 +193,69 @@ def test_a_column_that_is_there_twice(make_cfg, tmp_path: Path) -> None:
         cfg = make_cfg("csv", "mine", path=file, target_columns=columns, split_mode="random")
         with pytest.raises(DataError, match=r"dataset.target_columns: .*mine.csv has 2 columns 'y'"):
             data.load(cfg)
+
+
+@pytest.mark.parametrize(
+    ("name", "separator"), [("m.csv", ";"), ("m.csv", "\t"), ("m.tsv", "\t"), ("m.tsv", ","), ("m.txt", ";")]
+)
+@pytest.mark.parametrize("header", ["smiles", "SMILES", "Smiles"])
+def test_separators_and_spellings_of_spreadsheets(
+    make_cfg, tmp_path: Path, name: str, separator: str, header: str
+) -> None:
+    """The same table for training and for prediction, whatever separates its cells."""
+    rows = [f"{s}{separator}{i / 2}" for i, s in enumerate(SMILES)]
+    file = write(tmp_path / name, f"{header}{separator}logS", rows)
+    spec = data.spec(make_cfg("csv", "m", path=file, split_mode="random"))
+    assert spec.target_names == ("logS",)
+    cfg = make_cfg("csv", "m", path=file, split_mode="random")
+    assert sum(map(len, data.load(cfg).splits.values())) == len(SMILES)
+    table = read_molecules(str(file))
+    assert table.smiles == SMILES and table.columns == [header, "logS"]
+
+
+def test_a_wrong_separator_is_named(make_cfg, tmp_path: Path) -> None:
+    file = write(tmp_path / "m.csv", "smiles|logS", [f"{s}|1" for s in SMILES])
+    for read in (
+        lambda: data.load(make_cfg("csv", "m", path=file, split_mode="random")),
+        lambda: read_molecules(str(file)),
+    ):
+        with pytest.raises(DataError, match=r"m.csv .*'smiles\|logS' is one cell.* semicolon .* not by '\|'"):
+            read()
+
+
+def test_a_decimal_comma_is_named(make_cfg, tmp_path: Path) -> None:
+    file = write(tmp_path / "m.csv", "smiles;logS", [f"{s};1,5" for s in SMILES])
+    with pytest.raises(DataError, match=r"column 'logS' has '1,5', which is not a number; .*point"):
+        data.load(make_cfg("csv", "m", path=file, split_mode="random"))
+
+
+@pytest.mark.parametrize("yes, no", [("yes", "No"), ("TRUE", "false"), ("active", "inactive"), ("1.0", "0")])
+def test_words_for_binary_labels(make_cfg, tmp_path: Path, yes: str, no: str) -> None:
+    file = write(tmp_path / "b.csv", "smiles,y", [f"{s},{(no, yes)[i % 2]}" for i, s in enumerate(SMILES)])
+    cfg = make_cfg("csv", "b", path=file, split_mode="random", task_type="classification_binary")
+    targets = torch.cat([part.targets() for part in data.load(cfg).splits.values()])
+    assert sorted(targets.flatten().tolist()) == [0.0] * 5 + [1.0] * 5
+
+
+def test_targets_are_standardised_by_the_training_split(make_cfg, table: Path) -> None:
+    settings = {"path": table, "target_columns": ["logS", "toxic"], "split_column": "set"}
+    plain = data.load(make_cfg("csv", "mine", **settings))
+    bundle = data.load(make_cfg("csv", "mine", **settings, standardise=True))
+    train = bundle.splits["train"].targets()
+    torch.testing.assert_close(train.mean(dim=0), torch.zeros(2), atol=1e-6, rtol=0)
+    torch.testing.assert_close(train.std(dim=0, correction=0), torch.ones(2))
+    for split, graphs in bundle.splits.items():
+        wanted = plain.splits[split].targets()
+        torch.testing.assert_close(bundle.in_units(graphs.targets()), wanted)
+        torch.testing.assert_close(bundle.in_units(graphs[0].y), wanted[:1])
+    assert plain.moments is None and plain.target_mean is None
+
+
+def test_a_constant_target_and_missing_labels_are_standardised(make_cfg, tmp_path: Path) -> None:
+    rows = [f"{s},5,{'' if i % 2 else i}" for i, s in enumerate(SMILES)]
+    file = write(tmp_path / "c.csv", "smiles,same,holes", rows)
+    cfg = make_cfg("csv", "c", path=file, split_mode="random", standardise=True)
+    bundle = data.load(cfg)
+    same, holes = bundle.splits["train"].targets().unbind(dim=1)
+    assert not same.any() and bundle.target_std is not None and bundle.target_std[0] == 1
+    assert holes.isnan().any() and holes.nanmean().abs() < 1e-6
