@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from graphgps_pearl.command import run_command
+from graphgps_pearl.files import is_full
+from graphgps_pearl.terminal import width
+
+log = logging.getLogger(__name__)
 
 
 def comparison_parser(prog: str | None, description: str) -> argparse.ArgumentParser:
@@ -29,13 +35,21 @@ def report(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
 
 
 def show(out_dir: Path, names: Sequence[str], baseline: str | None, split: str | None) -> None:
-    """Print the comparison and write its files beside the runs."""
-    from graphgps_pearl.report.comparison import compare as compare_runs
-    from graphgps_pearl.report.page import as_text, write_report
+    """Print the comparison of every dataset and task, and write the files next to the runs."""
+    from graphgps_pearl.report.comparison import compare_all
+    from graphgps_pearl.report.groups import grouped
+    from graphgps_pearl.report.page import write_report
+    from graphgps_pearl.report.rendering import as_text
     from graphgps_pearl.runs.results import find_runs
 
-    runs = find_runs(out_dir, names)
-    comparison = compare_runs(runs, baseline, split)
-    page = write_report(comparison, runs, out_dir)
-    print(f"\n{as_text(comparison)}\n\nreport: {page}")
+    comparisons = compare_all(grouped(find_runs(out_dir, names)), baseline, split)
+    columns = width() if sys.stdout.isatty() else None
+    for comparison in comparisons:
+        print(f"\n{as_text(comparison, columns)}")
+    try:
+        print(f"\nreport: {write_report(comparisons, out_dir)}")
+    except OSError as error:  # finished runs can be compared in a read-only folder
+        if is_full(error):
+            raise
+        log.warning("%s: the report's files are not written (%s)", out_dir, error.strerror)
     print(f"curves: tensorboard --logdir {out_dir} --host localhost")

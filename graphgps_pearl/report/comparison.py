@@ -1,16 +1,20 @@
-"""Configs side by side: mean and deviation over seeds, and a paired test against a baseline."""
+"""Configs side by side: mean and deviation over seeds, and which differences are more than chance."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from graphgps_pearl.errors import UserError
+from graphgps_pearl.report.groups import Group
 from graphgps_pearl.runs.folder import REPEAT_KEYS, first_change
-from graphgps_pearl.runs.results import Run
+from graphgps_pearl.runs.results import Run, alike
+
+#: Differences with a larger p-value are ties.
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -54,26 +58,37 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Lines of the finished configs, and what is to be said of the runs that are not in them."""
+class Verdict:
+    """Which config is best: one that validation prefers and that is better than each other by more than
+    chance, or None; ``tied`` are those that cannot be told from the leader, itself included."""
 
+    best: str | None
+    tied: tuple[str, ...]
+    said: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Lines of the finished configs of one group, and what is to be said of the other runs."""
+
+    title: str
     metric: str
     larger_is_better: bool
     splits: tuple[str, ...]
     split: str  # whose metric is compared
+    selected: str  # the split that chose the epochs
     lines: list[Line]
     notes: list[str]
+    verdict: Verdict
+    runs: dict[str, list[Run]] = field(repr=False)  # those in the lines
     baseline: str | None = None
-
-    @property
-    def best(self) -> str:
-        """The config with the best mean on the compared split."""
-        sign = -1 if self.larger_is_better else 1
-        return min(self.lines, key=lambda line: sign * line.metrics[self.split].mean).name
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what is not a number becomes null."""
-        return _without_nan(asdict(self))
+        names = [f.name for f in fields(self) if f.name not in ("runs", "lines", "verdict")]
+        content = {name: getattr(self, name) for name in names}
+        content |= {"lines": [asdict(line) for line in self.lines], "verdict": asdict(self.verdict)}
+        return _without_nan(content)
 
 
 def _without_nan(value: Any) -> Any:
@@ -98,51 +113,124 @@ def paired_p_value(first: Mapping[int, float], second: Mapping[int, float]) -> f
     return float(stats.ttest_rel(*zip(*pairs, strict=True)).pvalue)
 
 
-def compare(
-    runs: Mapping[str, Sequence[Run]], baseline: str | None = None, split: str | None = None
-) -> Comparison:
-    """Compare configs that were selected by the same metric.
+def compare(group: Group, baseline: str | None = None, split: str | None = None) -> Comparison | None:
+    """Compare the configs of a group; None if no run of it is finished.
 
     Args:
-        runs: by config name, in the order of the lines.
-        baseline: the config that the others are tested against.
-        split: whose metric is compared; the last one (test) by default.
+        group: its configs become lines, in their order.
+        baseline: the config that the others are tested against, if the group has it.
+        split: whose metric is compared, if the group has it; else the last one (test).
     """
-    finished = {name: [run for run in some if run.result is not None] for name, some in runs.items()}
-    results = [run.result for some in finished.values() for run in some if run.result is not None]
     notes = [
-        f"{r.name}, seed {r.seed}: {r.state}" for some in runs.values() for r in some if r.result is None
+        f"not in the table: {r.name}, seed {r.seed}: {r.state}"
+        for some in group.runs.values()
+        for r in some
+        if r.result is None
     ]
-    notes += [note for some in finished.values() for note in _unlike(some)]
-    if not results:
-        raise UserError("no run is finished yet; " + "; ".join(notes))
-    if len({(r["metric"], tuple(r["splits"])) for r in results}) > 1:
-        named = sorted({f"{r['config']} by {r['metric']}" for r in results})
-        raise UserError(f"these configs are not selected by the same metric: {', '.join(named)}")
-    if baseline is not None and not finished.get(baseline):
-        raise UserError(f"the baseline {baseline!r} has no finished run; there are {', '.join(finished)}")
-    splits = tuple(results[0]["splits"])
-    chosen = split or splits[-1]
-    if chosen not in splits:
-        raise UserError(f"there is no split {chosen!r}; there are {', '.join(splits)}")
-    metric = results[0]["metric"].removeprefix(f"{selection_split(results[0])}_")
-    against = _by_seed(finished[baseline], f"{chosen}_{metric}") if baseline else {}
+    kept: dict[str, list[Run]] = {}
+    for name, some in group.runs.items():
+        finished = [run for run in some if run.result is not None]
+        if finished:
+            kept[name] = alike(finished)
+            notes += _left_out(finished, kept[name])
+    if not kept:
+        return None
+    result = next(iter(kept.values()))[0].result
+    assert result is not None
+    splits, selected = tuple(result["splits"]), selection_split(result)
+    chosen: str = split if split is not None and split in splits else splits[-1]
+    metric = result["metric"].removeprefix(f"{selected}_")
+    baseline = baseline if baseline in kept else None
+    against = _by_seed(kept[baseline], f"{chosen}_{metric}") if baseline else {}
     lines = [
         _line(name, some, splits, metric, chosen, against if name != baseline else {})
-        for name, some in finished.items()
-        if some
+        for name, some in kept.items()
     ]
-    return Comparison(metric, results[0]["larger_is_better"], splits, chosen, lines, notes, baseline)
+    verdict = judge(lines, chosen, selected, metric, larger_is_better=result["larger_is_better"])
+    return Comparison(
+        title=group.title,
+        metric=metric,
+        larger_is_better=result["larger_is_better"],
+        splits=splits,
+        split=chosen,
+        selected=selected,
+        lines=lines,
+        notes=notes,
+        verdict=verdict,
+        runs=kept,
+        baseline=baseline,
+    )
 
 
-def _unlike(runs: Sequence[Run]) -> list[str]:
-    """Which runs of a config differ from its first in more than the seed."""
-    changes = [(run, first_change(run.settings, runs[0].settings, REPEAT_KEYS)) for run in runs[1:]]
+def compare_all(
+    groups: Sequence[Group], baseline: str | None = None, split: str | None = None
+) -> list[Comparison]:
+    """The comparison of every group that has finished runs; UserError where ``baseline`` or ``split`` is in
+    none of them, or nothing is finished."""
+    found = {group.title: compare(group, baseline, split) for group in groups}
+    comparisons = [comparison for comparison in found.values() if comparison is not None]
+    if not comparisons:
+        states = [
+            f"{r.name}, seed {r.seed}: {r.state}" for g in groups for some in g.runs.values() for r in some
+        ]
+        raise UserError("no run is finished yet; " + "; ".join(states))
+    names = [line.name for comparison in comparisons for line in comparison.lines]
+    if baseline is not None and baseline not in names:
+        raise UserError(f"the baseline {baseline!r} has no finished run; there are {', '.join(names)}")
+    splits = dict.fromkeys(s for comparison in comparisons for s in comparison.splits)
+    if split is not None and split not in splits:
+        raise UserError(f"there is no split {split!r}; there are {', '.join(splits)}")
+    return comparisons
+
+
+def _left_out(runs: Sequence[Run], kept: Sequence[Run]) -> list[str]:
+    """Which runs of a config have other settings than those that are in its mean."""
     return [
-        f"{run.name}, seed {run.seed}: has {changed} of seed {runs[0].seed}; both are in the mean"
-        for run, changed in changes
-        if changed
+        f"not in the mean: {run.name}, seed {run.seed}: it has "
+        f"{first_change(run.settings, kept[-1].settings, REPEAT_KEYS)}"
+        for run in runs
+        if run not in kept
     ]
+
+
+def judge(
+    lines: Sequence[Line], split: str, selected: str, metric: str, *, larger_is_better: bool
+) -> Verdict:
+    """Whether a config is best on a split, which ones cannot be told apart, and how that is known.
+
+    Two configs differ if a paired t-test over their common seeds says so; without common seeds, if their
+    standard deviations do not overlap; single runs are never told apart.
+    """
+    sign = -1 if larger_is_better else 1
+
+    scored = [line for line in lines if line.metrics[split].count and line.metrics[selected].count]
+    if len(scored) < 2:
+        return Verdict(None, (), "one config: nothing to compare it with")
+    leader = min(scored, key=lambda line: sign * line.metrics[split].mean)
+    first = f"{'highest' if larger_is_better else 'lowest'} {split} {metric}: {leader.name}"
+    preferred = min(scored, key=lambda line: sign * line.metrics[selected].mean)
+    if preferred.metrics[selected].mean != leader.metrics[selected].mean:
+        return Verdict(None, (), f"{first}, but {selected} prefers {preferred.name}: no best")
+    tied = [line for line in scored if line is not leader and not _differ(leader, line, split)]
+    if tied:
+        names = ", ".join(line.name for line in tied)
+        why = "one seed each" if leader.metrics[split].count == 1 else f"p >= {LEVEL}, paired by seed"
+        said = f"{first}, not told apart from {names} ({why})"
+        return Verdict(None, (leader.name, *(line.name for line in tied)), said)
+    said = f"best {split} {metric}: {leader.name} (p < {LEVEL} against each other config, paired by seed)"
+    return Verdict(leader.name, (leader.name,), said)
+
+
+def _differ(first: Line, second: Line, split: str) -> bool:
+    common = first.by_seed.keys() & second.by_seed.keys()
+    if len(common) > 1:
+        p = paired_p_value(first.by_seed, second.by_seed)
+        if math.isnan(p):  # the same difference with every seed
+            seed = next(iter(common))
+            return first.by_seed[seed] != second.by_seed[seed]
+        return p < LEVEL
+    a, b = first.metrics[split], second.metrics[split]
+    return min(a.count, b.count) > 1 and abs(a.mean - b.mean) > a.std + b.std
 
 
 def selection_split(result: Mapping[str, Any]) -> str:

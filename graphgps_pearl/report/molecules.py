@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graphgps_pearl.runs.results import Run
 
@@ -53,11 +56,26 @@ def _holds_a_model(path: Path) -> bool:
     return all((path / file).is_file() for file in ("best.ckpt", "data.json"))
 
 
+def within_molecules(parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """One number in [-1, 1] per atom, from encodings [n_i, dim_pe] of several molecules.
+
+    Each encoding is centred within its molecule first, since differences between molecules, such as their
+    size, would hide how atoms differ. Then the first principal component of all atoms, each molecule scaled
+    to its largest value.
+    """
+    centred = [part - part.mean(axis=0) for part in parts]
+    direction = np.linalg.svd(np.concatenate(centred), full_matrices=False)[2][0]
+    # The sign of a principal component is arbitrary: fix it, so that a picture can be made again.
+    direction = direction * np.sign(direction[np.abs(direction).argmax()])
+    values = [part @ direction for part in centred]
+    return [value / (np.abs(value).max() or 1.0) for value in values]
+
+
 def draw(path: Path) -> dict[str, bytes]:
     """A PNG for every encoding of a trained run, by the encoder's name."""
     from graphgps_pearl import encoders
     from graphgps_pearl.data import molecules
-    from graphgps_pearl.inference.draw import draw_grid, project
+    from graphgps_pearl.inference.draw import draw_grid
     from graphgps_pearl.inference.loading import load
     from graphgps_pearl.report.pictures import encodings
 
@@ -66,6 +84,8 @@ def draw(path: Path) -> dict[str, bytes]:
     for transform in encoders.required_transforms(model.cfg):
         graphs = [transform(graph) for graph in graphs]
     return {
-        name: draw_grid(list(MOLECULES.values()), project(encodings(encoder, graphs)), list(MOLECULES))
+        name: draw_grid(
+            list(MOLECULES.values()), within_molecules(encodings(encoder, graphs)), list(MOLECULES)
+        )
         for name, encoder in model.positional_encoders().items()
     }

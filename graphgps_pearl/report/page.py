@@ -1,175 +1,157 @@
-"""A comparison as text, Markdown, CSV, JSON, plots and one self-contained HTML page."""
+"""Comparisons as one self-contained HTML page, and all files of a report."""
 
 from __future__ import annotations
 
 import base64
-import csv
 import html
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from graphgps_pearl.escaping import printable
 from graphgps_pearl.files import write_atomically
-from graphgps_pearl.report.comparison import Comparison, Line
+from graphgps_pearl.report.comparison import Comparison
+from graphgps_pearl.report.facts import facts, published_rows, schedule_warning
+from graphgps_pearl.report.groups import Group
 from graphgps_pearl.report.molecules import drawings
-from graphgps_pearl.report.plots import all_plots
-from graphgps_pearl.report.published import dataset_title, published
-from graphgps_pearl.report.table import markdown_table, number, text_table
-from graphgps_pearl.runs.results import Run
-
-
-def header(comparison: Comparison) -> list[str]:
-    """Column names of the comparison's table."""
-    metrics = [f"{split} {comparison.metric}" for split in comparison.splits]
-    p_value = [f"p vs {comparison.baseline}"] if comparison.baseline else []
-    costs = ["encoder + network", "epochs", "s/epoch", "prepare s", "memory MB", "seeds"]
-    return ["config", "encoder", *metrics, "gap", *p_value, *costs]
-
-
-def cells(comparison: Comparison, line: Line, bold: str = "") -> list[str]:
-    """One row; the best value of the compared split stands between ``bold`` marks."""
-    metrics = [str(line.metrics[split]) for split in comparison.splits]
-    if line.name == comparison.best:
-        chosen = comparison.splits.index(comparison.split)
-        metrics[chosen] = f"{bold}{metrics[chosen]}{bold}"
-    p_value = [number(line.p_value, 3)] if comparison.baseline else []
-    return [
-        line.name,
-        line.encoder,
-        *metrics,
-        str(line.gap),
-        *p_value,
-        f"{line.encoder_parameters:,} + {line.network_parameters:,}",
-        f"{line.epochs:.0f}",
-        f"{line.seconds_per_epoch:.1f}",
-        f"{line.prepare_seconds:.1f}",
-        f"{line.memory_mb:.0f}",
-        str(len(line.by_seed)),
-    ]
-
-
-def as_text(comparison: Comparison) -> str:
-    """The table for a terminal, with what is missing below it."""
-    rows = [cells(comparison, line) for line in comparison.lines]
-    return "\n".join([text_table(header(comparison), rows), "", *_closing(comparison)])
-
-
-def _closing(comparison: Comparison) -> list[str]:
-    best = f"best {comparison.split} {comparison.metric}: {comparison.best}"
-    return [best, *(f"not in the table: {note}" for note in comparison.notes)]
-
-
-def as_markdown(comparison: Comparison, runs: Mapping[str, Sequence[Run]]) -> str:
-    """The table, what is missing, and the published figures in a block of their own."""
-    rows = [cells(comparison, line, bold="**") for line in comparison.lines]
-    text = markdown_table(header(comparison), rows) + "\n"
-    text += "\n".join(f"- {line}" for line in _closing(comparison)) + "\n"
-    others = published_rows(runs)
-    if others:
-        text += "\nPublished, trained by others under their own schedules:\n\n"
-        text += markdown_table(["method", "setting", "split", "metric", "value", "source"], others)
-    return text
-
-
-def published_rows(runs: Mapping[str, Sequence[Run]]) -> list[list[str]]:
-    """The published figures of the dataset that was compared on."""
-    config = next(iter(runs.values()))[0].config
-    return [
-        [r["method"], r["setting"] or "-", r["split"], r["metric"], f"{r['mean']} ± {r['std']}", r["source"]]
-        for r in published(dataset_title(config))
-    ]
-
-
-def as_csv(comparison: Comparison) -> str:
-    """One line per config, numbers unrounded."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    columns = [f"{s}_{comparison.metric}_{part}" for s in comparison.splits for part in ("mean", "std")]
-    costs = ["encoder_parameters", "network_parameters", "epochs", "seconds_per_epoch"]
-    costs += ["prepare_seconds", "memory_mb"]
-    writer.writerow(["config", "encoder", "seeds", *columns, "gap_mean", "gap_std", "p_value", *costs])
-    for line in comparison.lines:
-        values = [v for s in comparison.splits for v in (line.metrics[s].mean, line.metrics[s].std)]
-        spent = [getattr(line, cost) for cost in costs]
-        fixed = [line.name, line.encoder, len(line.by_seed)]
-        writer.writerow([*fixed, *values, line.gap.mean, line.gap.std, line.p_value, *spent])
-    return buffer.getvalue()
-
+from graphgps_pearl.report.plots import Plot, all_plots
+from graphgps_pearl.report.rendering import (
+    PUBLISHED,
+    PUBLISHED_TITLE,
+    as_csv,
+    as_markdown,
+    closing,
+    columns,
+    rows,
+)
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; font-size: 13px; margin: 1rem 0; display: block; overflow-x: auto; }
-th, td { padding: .3rem .6rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 84rem; margin: 1.5rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.2rem; } h3 { font-size: 1.05rem; }
+table { border-collapse: collapse; font-size: 12.5px; margin: 1rem 0; }
+th, td { padding: .25rem .45rem; border-bottom: 1px solid #ddd; text-align: right; vertical-align: top; }
+th { vertical-align: bottom; font-weight: 600; } td { font-variant-numeric: tabular-nums; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(28rem, 1fr)); gap: 1rem; }
-img { width: 100%; } figure { margin: 1rem 0; } figcaption { text-align: center; }
-.best { font-weight: bold; } .note { color: #a00; }
+td:first-child { overflow-wrap: anywhere; min-width: 7.5rem; }
+td small { color: #666; white-space: nowrap; display: block; }
+.wide { overflow-x: auto; }
+.facts th { text-align: left; font-weight: normal; color: #666; white-space: nowrap; vertical-align: top; }
+.facts td { text-align: left; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: 13px; }
+dt { font-weight: 600; } dd { margin: 0; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: 1rem; }
+img { width: 100%; } figure { margin: 0; } figcaption { text-align: center; font-size: 13px; color: #555; }
+.drawn { max-width: 62rem; margin-bottom: 1rem; } .drawn figcaption { text-align: left; font-weight: 600; }
+.best { font-weight: bold; } .tie { font-style: italic; } .note { color: #a00; margin: .2rem 0; }
+.warning { background: #fff3cd; border: 1px solid #e0c060; padding: .4rem .8rem; }
+.scale { display: inline-block; width: 10rem; height: .8rem; vertical-align: middle; border: 1px solid #ccc;
+  background: linear-gradient(to right, rgb(59,115,217), rgb(247,247,247), rgb(222,71,56)); }
 """
-
 _ON_MOLECULES = (
-    "Atoms coloured by the first principal component of each trained encoding: the direction in which it "
-    "tells atoms apart most. Blue is one end, red the other; an encoding's sign and scale mean nothing."
+    "Atoms coloured by the first principal component of each trained encoding, after centring it within each "
+    "molecule: the direction in which it tells the atoms of a molecule apart most. Each molecule has its own "
+    "scale; which end is blue and which is red means nothing."
 )
+_BEST, _TIE = "\0best\0", "\0tie\0"  # marks in front of a cell; no text from elsewhere has a NUL
 
 
 def as_html(
-    comparison: Comparison,
-    runs: Mapping[str, Sequence[Run]],
-    plots: Mapping[str, bytes],
-    molecules: Mapping[str, bytes],
+    comparisons: Sequence[Comparison],
+    plots: Mapping[str, Sequence[Plot]],
+    molecules: Mapping[str, Mapping[str, bytes]],
 ) -> str:
-    """One page with everything in it, to send to a colleague."""
-    rows = [cells(comparison, line, bold="\0") for line in comparison.lines]
-    pictures = "".join(_image(name, png) for name, png in plots.items())
-    drawn = "".join(
-        f"<figure>{_image(name, png)}<figcaption>{html.escape(name)}</figcaption></figure>"
-        for name, png in molecules.items()
+    """One page with everything in it, to send to a colleague; plots and molecules by a comparison's title."""
+    first = comparisons[0]
+    title = (
+        f"{first.title}: {first.split} {first.metric} by encoder"
+        if len(comparisons) == 1
+        else f"{len(comparisons)} datasets compared"
     )
-    if drawn:
-        drawn = f"<h2>Encodings on molecules</h2><p>{_ON_MOLECULES}</p>{drawn}"
-    notes = "".join(f'<p class="note">not in the table: {html.escape(n)}</p>' for n in comparison.notes)
-    others = published_rows(runs)
-    block = ""
+    sections = "".join(
+        _section(c, plots[c.title], molecules.get(c.title, {}), heading=len(comparisons) > 1)
+        for c in comparisons
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width"><title>{_text(title)}</title>'
+        f"<style>{_STYLE}</style><h1>{_text(title)}</h1>{sections}</html>\n"
+    )
+
+
+def _section(
+    comparison: Comparison, plots: Sequence[Plot], molecules: Mapping[str, bytes], *, heading: bool
+) -> str:
+    shown = columns(comparison, lambda text, kind: (_BEST if kind == "best" else _TIE) + text)
+    parts = [f"<h2>{_text(comparison.title)}</h2>"] if heading else []
+    parts.append(_facts(comparison))
+    parts.append(_table([c.title for c in shown], rows(comparison, shown), [c.meaning for c in shown]))
+    verdict, *notes = closing(comparison)
+    parts.append(f"<p>{_text(verdict)}</p>")
+    parts += [f'<p class="note">{_text(note)}</p>' for note in notes]
+    meanings = "".join(f"<dt>{_text(c.title)}</dt><dd>{_text(c.meaning)}</dd>" for c in shown)
+    parts.append(f"<details open><summary>What the columns are</summary><dl>{meanings}</dl></details>")
+    figures = "".join(_figure(plot.caption, plot.png) for plot in plots)
+    parts.append(f'<h3>Curves and costs</h3><div class="plots">{figures}</div>')
+    if molecules:
+        drawn = "".join(_figure(name, png, "drawn", above=True) for name, png in molecules.items())
+        legend = 'one end <span class="scale"></span> the other; white is the molecule\'s mean'
+        parts.append(f"<h3>Encodings on molecules</h3><p>{_ON_MOLECULES}</p><p>{legend}</p>{drawn}")
+    others = published_rows(comparison)
     if others:
-        titles = ["method", "setting", "split", "metric", "value", "source"]
-        block = "<h2>Published, trained by others under their own schedules</h2>" + _html_table(
-            titles, others
-        )
-    title = f"{comparison.split} {comparison.metric} by encoder"
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f"<style>{_STYLE}</style><h1>{html.escape(title)}</h1>{_html_table(header(comparison), rows)}{notes}"
-        f'<div class="plots">{pictures}</div>{drawn}{block}</html>\n'
+        warning = schedule_warning(comparison)
+        parts.append(f"<h3>{PUBLISHED_TITLE}</h3>")
+        parts += [f'<p class="warning">{_text(warning)}</p>'] if warning else []
+        parts.append(_table(PUBLISHED, others))
+    return "".join(parts)
+
+
+def _text(text: str) -> str:
+    return html.escape(printable(text))
+
+
+def _facts(comparison: Comparison) -> str:
+    lines = (f"<tr><th>{_text(k)}</th><td>{_text(v)}</td></tr>" for k, v in facts(comparison))
+    return f'<table class="facts">{"".join(lines)}</table>'
+
+
+def _figure(caption: str, png: bytes, kind: str = "", *, above: bool = False) -> str:
+    image = f'<img alt="{_text(caption)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+    below = f"<figcaption>{_text(caption)}</figcaption>"
+    return f'<figure class="{kind}">{below + image if above else image + below}</figure>'
+
+
+def _table(titles: Sequence[str], cells: Sequence[Sequence[str]], meanings: Sequence[str] = ()) -> str:
+    head = "".join(
+        f'<th title="{_text(meaning)}">{_text(title)}</th>'
+        for title, meaning in zip(titles, meanings or [""] * len(titles), strict=True)
     )
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in cells)
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
-def _image(name: str, png: bytes) -> str:
-    return f'<img alt="{html.escape(name)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+def _cell(text: str) -> str:
+    """A cell; the deviation of a mean stands below it, which makes the table narrow."""
+    kind = next((k for k in (_BEST, _TIE) if text.startswith(k)), "")
+    mean, plus_minus, deviation = text.removeprefix(kind).partition(" ± ")
+    below = f"<small>± {_text(deviation)}</small>" if plus_minus else ""
+    opened = f'<td class="{kind.strip(chr(0))}">' if kind else "<td>"
+    return f"{opened}{_text(mean)}{' (tie)' if kind == _TIE else ''}{below}</td>"
 
 
-def _html_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    def cell(text: str) -> str:
-        kind = ' class="best"' if text.startswith("\0") else ""
-        return f"<td{kind}>{html.escape(text.strip(chr(0)))}</td>"
-
-    head = "".join(f"<th>{html.escape(t)}</th>" for t in titles)
-    return (
-        f"<table><tr>{head}</tr>{''.join('<tr>' + ''.join(map(cell, row)) + '</tr>' for row in rows)}</table>"
-    )
-
-
-def write_report(comparison: Comparison, runs: Mapping[str, Sequence[Run]], folder: Path) -> Path:
+def write_report(comparisons: Sequence[Comparison], folder: Path) -> Path:
     """Write ``report.{md,csv,json,html}`` and the plots into ``folder``; returns the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    plots = all_plots(comparison, runs)
-    texts = {
-        "report.md": as_markdown(comparison, runs),
-        "report.csv": as_csv(comparison),
-        "report.json": json.dumps(comparison.to_json(), indent=2) + "\n",
-        "report.html": as_html(comparison, runs, plots, drawings(runs)),
+    plots = {c.title: all_plots(c) for c in comparisons}
+    molecules = {c.title: drawings(c.runs) for c in comparisons}
+    contents: dict[str, bytes | str] = {
+        "report.md": "\n".join(as_markdown(c) for c in comparisons),
+        "report.csv": as_csv(comparisons),
+        "report.json": json.dumps({"groups": [c.to_json() for c in comparisons]}, indent=2) + "\n",
+        "report.html": as_html(comparisons, plots, molecules),
     }
-    contents = plots | {name: text.encode() for name, text in texts.items()}
+    for comparison in comparisons:
+        prefix = f"{Group(comparison.title, {}).slug}-" if len(comparisons) > 1 else ""
+        contents |= {f"{prefix}{plot.name}": plot.png for plot in plots[comparison.title]}
     for name, content in contents.items():
         write_atomically(folder / name, content)
     return folder / "report.html"

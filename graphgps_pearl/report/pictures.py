@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+BEST = "value_at_best_epoch"  # sorts behind run/, test/, train/ and val/
 _GRAPHS, _CHANNELS, _NODES_IN_PLANE = 3, 4, 2000
 
 
@@ -84,12 +85,15 @@ def hyperparameters(run: Run) -> dict[str, Any]:
 
 
 def results(run: Run) -> dict[str, float]:
-    """The selection metric of every split at the best epoch."""
+    """The selection metric of every split at the best epoch.
+
+    TensorBoard needs them as curves of one point each; their name puts them behind the real ones.
+    """
     assert run.result is not None
     metric = run.result["metric"].rsplit("_", 1)[-1]
     best = run.result["best"]
     return {
-        f"best/{s}_{metric}": best[f"{s}_{metric}"] for s in run.result["splits"] if f"{s}_{metric}" in best
+        f"{BEST}/{s}_{metric}": best[f"{s}_{metric}"] for s in run.result["splits"] if f"{s}_{metric}" in best
     }
 
 

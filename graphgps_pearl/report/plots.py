@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import cycle, takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,9 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import MaxNLocator
 
+from graphgps_pearl.escaping import printable
 from graphgps_pearl.report.comparison import Comparison, spread
 from graphgps_pearl.report.samples import Point, by_samples
 from graphgps_pearl.report.samples import read as read_samples
@@ -46,17 +50,72 @@ def new_axes(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def learning_curves(comparison: Comparison, runs: Mapping[str, Sequence[Run]], *, by_time: bool) -> Figure:
-    """The compared metric of every config's first run on the validation split, by epoch or by hours."""
-    split = comparison.splits[1] if len(comparison.splits) > 1 else comparison.splits[0]
-    label = "hours of training" if by_time else "epoch"
-    figure, axes = new_axes(label, f"{split} {comparison.metric}")
-    for (name, some), look in zip(runs.items(), _looks(), strict=False):
-        epochs, hours, values = some[0].curve(f"{split}_{comparison.metric}")
-        step = max(1, len(values) // 12)
-        axes.plot(hours if by_time else epochs, values, label=name, markevery=step, markersize=4, **look)
-    if not comparison.larger_is_better:
+@dataclass(frozen=True)
+class Plot:
+    """A PNG with its name and what it shows."""
+
+    name: str
+    png: bytes
+    caption: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric over the epochs of several seeds: mean and standard deviation where all of them have a
+    value."""
+
+    epochs: list[int]
+    seconds: list[float]
+    means: list[float]
+    stds: list[float]
+
+
+def mean_curve(runs: Sequence[Run], column: str) -> Curve:
+    """The curve of a config's runs."""
+    curves = [
+        dict(zip(e, zip(h, v, strict=True), strict=True)) for e, h, v in (r.curve(column) for r in runs)
+    ]
+    common = sorted(set.intersection(*(set(curve) for curve in curves))) if curves else []
+    spreads = [spread([curve[epoch][1] for curve in curves]) for epoch in common]
+    return Curve(
+        common,
+        [3600 * statistics.fmean(curve[epoch][0] for curve in curves) for epoch in common],
+        [s.mean for s in spreads],
+        [s.std for s in spreads],
+    )
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """The unit in which so many seconds are read best, and its length in seconds."""
+    return next(
+        u for u in (("hours", 3600), ("minutes", 60), ("seconds", 1)) if seconds >= 2 * u[1] or u[1] == 1
+    )
+
+
+def learning_curves(comparison: Comparison, *, by_time: bool) -> Figure:
+    """The compared metric on the split that chose the epochs, by epoch or by time: mean over seeds, with a
+    band of a standard deviation."""
+    column = f"{comparison.selected}_{comparison.metric}"
+    curves = {name: mean_curve(some, column) for name, some in comparison.runs.items()}
+    unit, length = time_unit(max((c.seconds[-1] for c in curves.values() if c.seconds), default=0))
+    label = f"{unit} of training" if by_time else "epoch"
+    figure, axes = new_axes(label, column.replace("_", " "))
+    values: list[float] = []
+    for (name, curve), look in zip(curves.items(), _looks(), strict=False):
+        x = [s / length for s in curve.seconds] if by_time else curve.epochs
+        step = max(1, len(x) // 12)
+        axes.plot(x, curve.means, label=printable(name), markevery=step, markersize=4, **look)
+        low = [m - s for m, s in zip(curve.means, curve.stds, strict=True)]
+        high = [m + s for m, s in zip(curve.means, curve.stds, strict=True)]
+        if any(curve.stds):
+            axes.fill_between(x, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        values += low + high
+    if not by_time:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if not comparison.larger_is_better and values and 0 < 5 * min(values) < max(values):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
     axes.legend(fontsize=8)
     return figure
 
@@ -69,7 +128,13 @@ def cost_plot(comparison: Comparison, *, by_time: bool) -> Figure:
         x = line.seconds_per_epoch if by_time else line.encoder_parameters + line.network_parameters
         value = line.metrics[comparison.split]
         axes.errorbar(
-            x, value.mean, yerr=value.std, fmt=look["marker"], color=look["color"], label=line.name, capsize=3
+            x,
+            value.mean,
+            yerr=value.std,
+            fmt=look["marker"],
+            color=look["color"],
+            label=printable(line.name),
+            capsize=3,
         )
     axes.legend(fontsize=8)
     return figure
@@ -94,11 +159,12 @@ def differing_keys(runs: Mapping[str, Sequence[Run]]) -> dict[str, list[list[str
     return found
 
 
-def ablation_plots(comparison: Comparison, runs: Mapping[str, Sequence[Run]]) -> dict[str, Figure]:
+def ablation_plots(comparison: Comparison) -> dict[str, Figure]:
     """The compared metric against every key in which alone some configs differ, a curve for each group."""
     lines = {line.name: line.metrics[comparison.split] for line in comparison.lines}
     figures = {}
-    for key, groups in differing_keys({name: some for name, some in runs.items() if name in lines}).items():
+    runs = comparison.runs
+    for key, groups in differing_keys(runs).items():
         figure, axes = new_axes(key, f"{comparison.split} {comparison.metric}")
         for group, look in zip(groups, _looks(), strict=False):
             points = sorted((_on_axis(runs[name][0].settings[key]), name) for name in group)
@@ -107,7 +173,7 @@ def ablation_plots(comparison: Comparison, runs: Mapping[str, Sequence[Run]]) ->
                 [x for x, _ in points],
                 [v.mean for v in values],
                 yerr=[v.std for v in values],
-                label=_common_name(group, key),
+                label=printable(_common_name(group, key)),
                 capsize=3,
                 **look,
             )
@@ -158,20 +224,29 @@ def samples_plots(evaluated: Mapping[str, tuple[str, Sequence[Point]]]) -> dict[
     return {"metric-by-samples": metric, "encoding-error-by-samples": error}
 
 
-def all_plots(comparison: Comparison, runs: Mapping[str, Sequence[Run]]) -> dict[str, bytes]:
-    """Every plot by file name, as PNG."""
+def all_plots(comparison: Comparison) -> list[Plot]:
+    """Every plot, as PNG."""
+    over = "mean over seeds, band: one standard deviation"
+    bars = "bars: one standard deviation over seeds"
+    what, selected = f"{comparison.split} {comparison.metric}", f"{comparison.selected} {comparison.metric}"
     figures = {
-        "curves-by-epoch": learning_curves(comparison, runs, by_time=False),
-        "curves-by-time": learning_curves(comparison, runs, by_time=True),
-        "metric-by-parameters": cost_plot(comparison, by_time=False),
-        "metric-by-seconds": cost_plot(comparison, by_time=True),
-        **ablation_plots(comparison, runs),
+        "curves-by-epoch": (learning_curves(comparison, by_time=False), f"{selected} by epoch; {over}"),
+        "curves-by-time": (learning_curves(comparison, by_time=True), f"{selected} by training time; {over}"),
+        "metric-by-parameters": (cost_plot(comparison, by_time=False), f"{what} against parameters; {bars}"),
+        "metric-by-seconds": (
+            cost_plot(comparison, by_time=True),
+            f"{what} against the time of an epoch; {bars}",
+        ),
     }
-    evaluated = {name: read_samples(some[0].path) for name, some in runs.items()}
+    for name, figure in ablation_plots(comparison).items():
+        key = name.removeprefix("ablation-")
+        figures[name] = (figure, f"{what} of configs that differ in {key} alone; {bars}")
+    evaluated = {name: read_samples(some[0].path) for name, some in comparison.runs.items()}
     present = {name: found for name, found in evaluated.items() if found is not None}
     if present:
-        figures |= samples_plots(present)
-    return {f"{name}.png": png(figure) for name, figure in figures.items()}
+        for name, figure in samples_plots(present).items():
+            figures[name] = (figure, "one trained R-PEARL model at several numbers of samples M")
+    return [Plot(f"{name}.png", png(figure), caption) for name, (figure, caption) in figures.items()]
 
 
 def png(figure: Figure) -> bytes:

@@ -21,6 +21,15 @@ def dataset_title(config: Mapping[str, Any]) -> str | None:
     return {"REDDIT-BINARY": "REDDIT-B", "REDDIT-MULTI-5K": "REDDIT-M"}.get(config["dataset"]["name"])
 
 
+#: Fewest and most epochs of the published runs on a dataset: the PEARL paper's and GraphGPS's configs.
+_EPOCHS = {"ZINC-12k": (1400, 2000), "Peptides-struct": (200, 400), "DrugOOD": (100, 100)}
+
+
+def published_epochs(dataset: str | None) -> tuple[int, int] | None:
+    """How long the published runs were trained, if that is known."""
+    return next((epochs for name, epochs in _EPOCHS.items() if (dataset or "").startswith(name)), None)
+
+
 def published(dataset: str | None) -> list[dict[str, str]]:
     """Rows (method, setting, split, metric, mean, std, source) of the main tables for a dataset."""
     text = files("graphgps_pearl.report").joinpath("published.csv").read_text()

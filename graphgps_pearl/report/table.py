@@ -1,22 +1,36 @@
-"""Tables for the terminal and for Markdown, from rows of strings."""
+"""Tables for the terminal and for Markdown, from rows of strings; what is in them is escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from graphgps_pearl.escaping import markdown, printable
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+
+def text_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    columns: int | None = None,
+    priorities: Sequence[int] = (),
+) -> str:
     """Columns aligned for a terminal: the first to the left, numbers to the right.
+
+    With ``columns``, whole columns are left out until the lines are that short, those with the largest of
+    ``priorities`` first.
 
     >>> print(text_table(["split", "mae"], [["val", "0.31"], ["test", "0.308"]]))
     split    mae
     val     0.31
     test   0.308
     """
-    table = [header, *rows]
+    table = [[printable(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    shown = list(range(len(header)))
+    while columns is not None and sum(widths[i] + 2 for i in shown) - 2 > columns and len(shown) > 1:
+        shown.remove(max(shown, key=lambda i: (priorities[i] if priorities else i, i)))
+    first, *others = shown
     lines = (
-        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        "  ".join([row[first].ljust(widths[first]), *(row[i].rjust(widths[i]) for i in others)])
         for row in table
     )
     return "\n".join(line.rstrip() for line in lines)
@@ -24,7 +38,8 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """The same as GitHub-flavoured Markdown."""
-    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+    lines = [list(map(markdown, row)) for row in (header, *rows)]
+    lines.insert(1, ["---"] + ["---:"] * (len(header) - 1))
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 

@@ -23,8 +23,11 @@ import dataclasses
 import io
 import json
 import logging
+import os
 import platform
+import shlex
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -213,14 +216,30 @@ def data_facts(bundle: Any) -> dict[str, Any]:
     statistics = {"target_mean": bundle.target_mean, "target_std": bundle.target_std}
     return (
         dataclasses.asdict(bundle.spec)
-        | {"identity": bundle.identity}
+        | {"identity": bundle.identity, "sizes": {name: len(part) for name, part in bundle.splits.items()}}
         | {name: None if value is None else value.flatten().tolist() for name, value in statistics.items()}
     )
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, this package and the libraries that decide the numbers."""
+    """Versions of Python, this package and the libraries that decide the numbers; machine and command."""
     from graphgps_pearl import __version__
 
     found = {"python": platform.python_version(), "graphgps_pearl": __version__}
-    return found | {name: version(name) for name in _LIBRARIES}
+    found |= {name: version(name) for name in _LIBRARIES}
+    return found | {"hardware": _hardware(), "command": shlex.join(sys.argv)}
+
+
+def _hardware() -> str:
+    """Processor, number of cores and, where torch is loaded and sees one, the GPU."""
+    processor = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next(
+            (x.partition(":")[2].strip() for x in lines if x.startswith("model name")), processor
+        )
+    found = f"{processor}, {os.cpu_count()} cores"
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        found += f", {torch.cuda.get_device_name()}"
+    return found

@@ -8,6 +8,7 @@ from helpers.browser import chromium, dom, screenshot, serve
 from helpers.small_runs import CONFIG
 
 from graphgps_pearl import cli
+from graphgps_pearl.report.pictures import BEST
 
 
 @pytest.fixture(scope="module")
@@ -56,4 +57,9 @@ def test_hyperparameters_stand_beside_results(board):
     request.add_header("Content-Type", "application/json")
     experiment = json.load(urlopen(request))
     assert {h["name"] for h in experiment["hparamInfos"]} >= {"encoder", "base_lr", "width", "parameters"}
-    assert {m["name"]["tag"] for m in experiment["metricInfos"]} >= {"best/val_mae", "best/test_mae"}
+    assert {m["name"]["tag"] for m in experiment["metricInfos"]} >= {f"{BEST}/val_mae", f"{BEST}/test_mae"}
+
+
+def test_tensorboard_opens_on_curves():
+    """Groups are sorted by name; what has one point only comes last."""
+    assert sorted([BEST, "run", "test", "train", "val", "ood_val"])[-1] == BEST

@@ -4,8 +4,17 @@ import pytest
 import yaml
 
 from graphgps_pearl import config
-from graphgps_pearl.report.comparison import compare
-from graphgps_pearl.report.plots import _common_name, ablation_plots, all_plots, differing_keys
+from graphgps_pearl.report.comparison import compare_all
+from graphgps_pearl.report.groups import grouped
+from graphgps_pearl.report.plots import (
+    _common_name,
+    ablation_plots,
+    all_plots,
+    differing_keys,
+    learning_curves,
+    mean_curve,
+    time_unit,
+)
 from graphgps_pearl.runs.folder import flatten
 from graphgps_pearl.runs.results import find_runs
 
@@ -52,12 +61,12 @@ def test_an_ablation_is_a_curve_over_the_one_key_that_differs(write):
         "posenc_BPEARL.num_taps": [["b-num_taps-1", "b-num_taps-12", "b-num_taps-2"]],
         "gt.layers": [["b-num_taps-1", "deeper"]],
     }
-    figure = ablation_plots(compare(runs), runs)["ablation-posenc_BPEARL.num_taps"]
+    figure = ablation_plots(compare_all(grouped(runs))[0])["ablation-posenc_BPEARL.num_taps"]
     (line, *_) = figure.axes[0].lines
     assert list(line.get_xdata()) == [1, 2, 12]
     assert list(line.get_ydata()) == pytest.approx([0.21, 0.22, 0.32])
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["b"]
-    assert "ablation-gt.layers.png" in all_plots(compare(runs), runs)
+    assert "ablation-gt.layers.png" in [plot.name for plot in all_plots(compare_all(grouped(runs))[0])]
 
 
 def test_a_key_that_older_runs_do_not_have_makes_no_curve(write):
@@ -76,7 +85,38 @@ def test_words_on_the_axis_and_names_of_curves(write):
     one("a", 0.3, posenc_RPEARL__distribution="gaussian")
     one("b", 0.2, posenc_RPEARL__distribution="sobol")
     runs = find_runs(folder)
-    figure = ablation_plots(compare(runs), runs)["ablation-posenc_RPEARL.distribution"]
+    figure = ablation_plots(compare_all(grouped(runs))[0])["ablation-posenc_RPEARL.distribution"]
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["gaussian", "sobol"]
     assert _common_name(["zinc-b-taps-1", "zinc-b-taps-12"], "posenc.taps") == "zinc-b"
     assert _common_name(["one", "two"], "gt.layers") == "one"
+
+
+def test_curves_are_means_over_seeds_with_a_band(write):
+    folder, one = write
+    one("a", 0.3)
+    (folder / "a" / "1").mkdir()
+    for name in ("config.yaml", "result.json"):
+        (folder / "a" / "1" / name).write_text((folder / "a" / "0" / name).read_text())
+    for seed, values in ((0, (0.4, 0.2)), (1, (0.6, 0.2, 0.1))):
+        rows = [f"{i},60,{value}" for i, value in enumerate(values)]
+        (folder / "a" / str(seed) / "metrics.csv").write_text(
+            "\n".join(["epoch,seconds,val_mae", *rows]) + "\n"
+        )
+    (comparison,) = compare_all(grouped(find_runs(folder)))
+    curve = mean_curve(comparison.runs["a"], "val_mae")
+    assert (curve.epochs, curve.seconds) == ([1, 2], [60, 120])  # where both seeds have a value
+    assert curve.means == pytest.approx([0.5, 0.2])
+    figure = learning_curves(comparison, by_time=False)
+    assert len(figure.axes[0].collections) == 1  # the band
+    assert all(tick == int(tick) for tick in figure.axes[0].get_xticks())
+    assert learning_curves(comparison, by_time=True).axes[0].get_xlabel() == "minutes of training"
+
+
+def test_units_of_time():
+    assert [time_unit(s)[0] for s in (5, 119, 120, 7199, 7200)] == [
+        "seconds",
+        "seconds",
+        "minutes",
+        "minutes",
+        "hours",
+    ]
