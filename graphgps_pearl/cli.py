@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,6 +15,7 @@ from graphgps_pearl import __version__
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import ConfigError, UserError
 from graphgps_pearl.processes import end_with_parent
+from graphgps_pearl.terminal import columns
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
@@ -119,7 +119,7 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
     summary = write_aggregate(folder)
     if summary is not None and len(summary["seeds"]) > 1:
         print(f"{len(summary['seeds'])} runs of {summary['config']}, mean ± standard deviation\n")
-        print(text_table(*aggregate_rows(summary)) + "\n")
+        print(text_table(*aggregate_rows(summary), columns()) + "\n")
     print(f"results: {folder}\ncurves:  tensorboard --logdir {out_dir} --host localhost")
 
 
@@ -153,9 +153,8 @@ def configs(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
                 raise UserError("--copy: say which config, such as: configs zinc-bpearl --copy")
             names = shipped.names()
             width = max(map(len, names)) + 2
-            columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
             for name in names:
-                print(f"{name:<{width}}{shipped.summary(name)}"[:columns])
+                print(f"{name:<{width}}{shipped.summary(name)}"[: columns()])
         elif args.copy is None:
             print(shipped.whole(shipped.known(args.name)), end="")
         else:

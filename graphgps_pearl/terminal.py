@@ -31,6 +31,11 @@ def width() -> int:
     return shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
 
 
+def columns() -> int | None:
+    """Columns that a table on standard output may have; None where it is no terminal."""
+    return width() if sys.stdout.isatty() else None
+
+
 def fit(parts: Sequence[str], columns: int, separator: str = "  ") -> str:
     """The first parts that fit side by side; the first is cut if it has to be.
 

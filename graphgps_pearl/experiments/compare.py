@@ -160,8 +160,8 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
     words += more
     if bool(args.base) != bool(encoders) or bool(args.base) == bool(files):
         raise UserError("give config files, or --base FILE with --encoders NAME ...")
-    if args.seeds < 1:
-        raise UserError(f"--seeds {args.seeds}: at least one run of each config")
+    if args.seeds < 1 or args.jobs < 1:
+        raise UserError(f"--seeds {args.seeds} --jobs {args.jobs}: expected whole numbers from 1 up")
     if files:
         return plan(files, args.seeds, words)
     chosen = with_encoders(config.find(args.base), encoders, words)

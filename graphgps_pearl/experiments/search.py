@@ -44,8 +44,8 @@ def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         file = config.find(args.config)
         cfg = config.load(file, args.overrides)
         space = parse_space(args.keys, cfg)
-        if args.trials < 1:
-            raise UserError(f"--trials {args.trials}: at least one trial")
+        if args.trials < 1 or args.jobs < 1:
+            raise UserError(f"--trials {args.trials} --jobs {args.jobs}: expected whole numbers from 1 up")
         if cfg.run_multiple_splits:
             raise UserError(
                 f"{file}: run_multiple_splits makes several runs of a trial; set run_multiple_splits [], and "

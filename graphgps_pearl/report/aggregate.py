@@ -10,6 +10,7 @@ from typing import Any
 from graphgps_pearl.files import write_atomically
 from graphgps_pearl.report.table import markdown_table, number, text_table
 from graphgps_pearl.runs.results import aggregate, alike, readable
+from graphgps_pearl.terminal import columns
 
 
 def metric_names(result: Mapping[str, Any]) -> list[str]:
@@ -29,7 +30,7 @@ def describe_run(result: Mapping[str, Any]) -> str:
         f"{result['config']}, seed {result['seed']}: {total:,} parameters ({parts})\n"
         f"best of {result['epochs']} epochs by {result['metric'].replace('_', ' ')}: "
         f"{epoch}, {result['seconds_per_epoch']:.1f} s per epoch\n\n"
-        f"{text_table(['split', *names], rows)}"
+        f"{text_table(['split', *names], rows, columns())}"
     )
 
 

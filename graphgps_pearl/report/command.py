@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import logging
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from graphgps_pearl.command import run_command
 from graphgps_pearl.files import is_full
-from graphgps_pearl.terminal import width
+from graphgps_pearl.terminal import columns
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +42,8 @@ def show(out_dir: Path, names: Sequence[str], baseline: str | None, split: str |
     from graphgps_pearl.runs.results import find_runs
 
     comparisons = compare_all(grouped(find_runs(out_dir, names)), baseline, split)
-    columns = width() if sys.stdout.isatty() else None
     for comparison in comparisons:
-        print(f"\n{as_text(comparison, columns)}")
+        print(f"\n{as_text(comparison, columns())}")
     try:
         print(f"\nreport: {write_report(comparisons, out_dir)}")
     except OSError as error:  # finished runs can be compared in a read-only folder

@@ -27,8 +27,8 @@ def facts(comparison: Comparison) -> list[tuple[str, str]]:
         ("parameters", _parameters(comparison)),
         ("trained", _dates(runs)),
         ("versions", _distinct(map(_versions, runs))),
-        ("hardware", _distinct(_read(run, "versions.json").get("hardware", "") for run in runs)),
-        ("training command", _distinct(_read(run, "versions.json").get("command", "") for run in runs[:1])),
+        ("hardware", _distinct(_read(run, "machine.json").get("hardware", "") for run in runs)),
+        ("training command", _distinct(_read(run, "machine.json").get("command", "") for run in runs[:1])),
         ("report", f"{datetime.now():%d %B %Y %H:%M}, {_program()} {shlex.join(sys.argv[1:])}"),
     ]
     return [(name, value) for name, value in found if value]

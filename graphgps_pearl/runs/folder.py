@@ -3,6 +3,7 @@
 =================  ==================================================================
 ``config.yaml``    the resolved config
 ``versions.json``  Python and library versions
+``machine.json``   hardware and command of the last start; not exported with a model
 ``data.json``      sizes and names of the data, statistics of standardised targets
 ``metrics.csv``    one row per epoch
 ``targets.csv``    the best epoch's metrics of each target, where there are several
@@ -132,7 +133,8 @@ class RunFolder:
             self._require_same(config_text)
         else:
             write_atomically(self.config, config_text)
-        write_atomically(self.path / "versions.json", json.dumps(versions(), indent=2) + "\n")
+        for name, content in (("versions.json", versions()), ("machine.json", machine())):
+            write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
 
     def _has_begun(self) -> bool:
         return any(p.exists() for p in (self.last, self.previous, self.best, self.result))
@@ -222,16 +224,15 @@ def data_facts(bundle: Any) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python, this package and the libraries that decide the numbers; machine and command."""
+    """Versions of Python, this package and the libraries that decide the numbers."""
     from graphgps_pearl import __version__
 
     found = {"python": platform.python_version(), "graphgps_pearl": __version__}
-    found |= {name: version(name) for name in _LIBRARIES}
-    return found | {"hardware": _hardware(), "command": shlex.join(sys.argv)}
+    return found | {name: version(name) for name in _LIBRARIES}
 
 
-def _hardware() -> str:
-    """Processor, number of cores and, where torch is loaded and sees one, the GPU."""
+def machine() -> dict[str, str]:
+    """Processor, number of cores and, where torch is loaded and sees one, the GPU; the command."""
     processor = platform.processor() or platform.machine()
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -242,4 +243,4 @@ def _hardware() -> str:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         found += f", {torch.cuda.get_device_name()}"
-    return found
+    return {"hardware": found, "command": shlex.join(sys.argv)}

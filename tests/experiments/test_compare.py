@@ -102,6 +102,12 @@ def test_a_comparison_with_failures_does_not_end_well(folder, capsys):
     assert "1 of 2 runs failed" in shown.err
 
 
+@pytest.mark.parametrize("option", ["--seeds", "--jobs"])
+def test_none_at_all_is_refused(folder, capsys, option):
+    assert compare_command(["small.yaml", option, "0"]) == 2
+    assert f"{option} 0" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -93,7 +93,8 @@ def run(monkeypatch, runs: Runs, *words: str) -> int:
         (["gt.pna_degrees=[1],[2]"], "no key to search over"),
         (["gnn.keep_edge=0.1,0.2"], "no key to search over"),
         ([RATE, "optim.base_lr=1e-3,1e-2"], "is given twice"),
-        ([RATE, "--trials", "0"], "at least one trial"),
+        ([RATE, "--trials", "0"], "--trials 0 --jobs 1: expected"),
+        ([RATE, "--jobs", "0"], "--trials 20 --jobs 0: expected"),
         ([RATE, "--study", "a", "run_multiple_splits", "[0, 1]"], "makes several runs of a trial"),
     ],
 )
