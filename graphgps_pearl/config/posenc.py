@@ -111,7 +111,7 @@ def _eigen(fewest: int = 0) -> dict[str, Key]:
     }
 
 
-def _phi(pool: str, pools: tuple[str, ...]) -> dict[str, Key]:
+def _phi(pool: str, pools: tuple[str, ...], scale: bool) -> dict[str, Key]:
     """The GNN Φ of PEARL and the statistic over its samples, one or several of ``pools``."""
 
     def check_pool(text: str) -> str | None:
@@ -144,7 +144,7 @@ def _phi(pool: str, pools: tuple[str, ...]) -> dict[str, Key]:
             check=check_pool,
         ),
         "scale": Key(
-            False, "Divide the encoding by sqrt(N) times the number of layers of Φ, the taps' among them."
+            scale, "Divide the encoding by sqrt(N) times the number of layers of Φ, the taps' among them."
         ),
     }
 
@@ -155,7 +155,7 @@ def _eval_seed(of: str) -> Key:
 
 _RPEARL = {
     **_placed(),
-    **_phi("mean", POOLS),
+    **_phi("mean", POOLS, scale=False),
     "num_samples": Key(50, "Samples M.", min=1),
     "distribution": Key(
         "gaussian",
@@ -168,12 +168,17 @@ _RPEARL = {
         min=0,
     ),
     "eval_seed": _eval_seed("samples"),
+    "tap_moments": Key(
+        False,
+        "Add the second moments of the taps over the samples (with sym_adjacency: estimates of RWSE) to the "
+        "statistics; needs num_taps >= 2.",
+    ),
     "num_eval_draws": Key(1, "Independent draws of the samples averaged in evaluation.", min=1),
 }
 
 _BPEARL = {
     **_placed(),
-    **_phi("sum", PAIR_POOLS),
+    **_phi("sum", PAIR_POOLS, scale=True),
     "tap_diagonal": Key(
         False,
         "Add the taps' own diagonal (with random_walk: RWSE) to the statistics; needs num_taps >= 2.",

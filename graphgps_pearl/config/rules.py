@@ -240,6 +240,8 @@ def _pearl(cfg: CfgNode) -> Iterator[str]:
     bpearl, rpearl = cfg.posenc_BPEARL, cfg.posenc_RPEARL
     if "BPEARL" in named and bpearl.tap_diagonal and bpearl.num_taps < 2:
         yield f"posenc_BPEARL.tap_diagonal = True: needs num_taps >= 2, which is {bpearl.num_taps}"
+    if "RPEARL" in named and rpearl.tap_moments and rpearl.num_taps < 2:
+        yield f"posenc_RPEARL.tap_moments = True: needs num_taps >= 2, which is {rpearl.num_taps}"
     chunked = 0 < rpearl.chunk_size < rpearl.num_samples
     if "RPEARL" in named and chunked and rpearl.norm in ("batch", "graph"):
         yield (

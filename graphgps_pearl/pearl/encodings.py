@@ -30,6 +30,7 @@ from graphgps_pearl.pearl.statistics import (
     parse_pool,
     sample_moments,
     statistics,
+    tap_moments,
 )
 from graphgps_pearl.vocabulary import DISTRIBUTIONS, OPERATORS, PAIR_POOLS, POOLS
 
@@ -42,6 +43,7 @@ class PEARL(nn.Module):
     pools: ClassVar[tuple[str, ...]] = POOLS
     phi: Phi
     project: nn.Linear | None
+    tap_norm: BatchNorm | NoNorm | None
 
     def __init__(self, phi: Phi, *, gso: str, pool: str, scale: bool, more_columns: int = 0) -> None:
         super().__init__()
@@ -55,9 +57,9 @@ class PEARL(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw new weights."""
-        self.phi.reset_parameters()
-        if self.project is not None:
-            self.project.reset_parameters()
+        for module in (self.phi, self.project, self.tap_norm):
+            if module is not None:
+                module.reset_parameters()
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -115,6 +117,10 @@ class RPEARL(PEARL):
             refuses chunks.
         eval_seed: seed of the samples in evaluation.
         num_eval_draws: tables of samples to average over in evaluation.
+        tap_moments: append the second moments of the taps over the samples, normalised, to the statistics
+            before they are projected. With ``gso="sym_adjacency"`` they estimate RWSE for 1 to 2 K - 2 steps,
+            at linear cost (:func:`~graphgps_pearl.pearl.statistics.tap_moments`); ``rademacher`` signals have
+            the least error.
 
     >>> ring = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
     >>> pe = RPEARL(dim_pe=16, num_samples=50, hidden_dim=8, num_layers=2, distribution="gaussian").eval()
@@ -144,7 +150,9 @@ class RPEARL(PEARL):
         chunk_size: int | None = None,
         eval_seed: int = 0,
         num_eval_draws: int = 1,
+        tap_moments: bool = False,
     ) -> None:
+        _check_taps("tap_moments", tap_moments, num_taps)
         phi = build_phi(
             dim_pe,
             hidden_dim=hidden_dim,
@@ -157,7 +165,9 @@ class RPEARL(PEARL):
             act=act,
             bias=_readout_has_bias(pool),
         )
-        super().__init__(phi, gso=gso, pool=pool, scale=scale)
+        more = 2 * num_taps - 2 if tap_moments else 0
+        super().__init__(phi, gso=gso, pool=pool, scale=scale, more_columns=more)
+        self.num_taps, self.tap_norm = num_taps, _tap_norm(more, norm)
         self._set_sampling(num_samples, distribution, chunk_size, eval_seed, num_eval_draws)
 
     @classmethod
@@ -177,6 +187,7 @@ class RPEARL(PEARL):
         r"""The encoding with a given :math:`\Phi`, such as a stack of generalised layers."""
         module = cls.__new__(cls)
         PEARL.__init__(module, phi, gso=gso, pool=pool, scale=scale)
+        module.num_taps, module.tap_norm = 0, None
         module._set_sampling(num_samples, distribution, chunk_size, eval_seed, num_eval_draws)
         return module
 
@@ -244,25 +255,39 @@ class RPEARL(PEARL):
             )
         operators = Operators(graphs, self.gso, self._dtype)
         total: Moments | None = None
+        tap_total: Tensor | None = None
         for start in range(0, num_samples, chunk_size):
             stop = min(start + chunk_size, num_samples)
             arguments = operators, draw, start, stop, None if total is None else total.reference
             if chunked and torch.is_grad_enabled():  # nothing in a chunk draws from torch's generator
-                part = checkpoint(self._chunk, *arguments, use_reentrant=False, preserve_rng_state=False)
+                part, tap_part = checkpoint(
+                    self._chunk, *arguments, use_reentrant=False, preserve_rng_state=False
+                )
             else:
-                part = self._chunk(*arguments)
+                part, tap_part = self._chunk(*arguments)
             total = part if total is None else merge_moments(total, part)
+            if tap_part is not None:
+                share = tap_part * ((stop - start) / num_samples)
+                tap_total = share if tap_total is None else tap_total + share
         assert total is not None
-        return self._pooled(total)
+        if self.tap_norm is not None:
+            tap_total = self.tap_norm(tap_total)
+        return self._pooled(total, tap_total)
 
     def _chunk(
         self, operators: Operators, draw: Draw, start: int, stop: int, reference: Tensor | None
-    ) -> Moments:
-        """Moments of the samples ``start`` to ``stop``."""
+    ) -> tuple[Moments, Tensor | None]:
+        """Moments of the outputs, and of the taps, over the samples ``start`` to ``stop``."""
+        num_nodes, num_samples = operators.graphs.num_nodes, stop - start
         signals = draw(start, stop).reshape(-1, 1)  # [N * M, 1]
-        x = self.phi(signals, SampleRows(operators, stop - start)).to(self._dtype)
-        x = x.view(operators.graphs.num_nodes, stop - start, self.dim_pe)
-        return sample_moments(x, self.pool, reference)
+        rows = SampleRows(operators, num_samples)
+        taps = None
+        if self.tap_norm is not None:
+            with torch.no_grad():
+                x = rows.taps(signals, self.num_taps).view(num_nodes, num_samples, self.num_taps)
+                taps = tap_moments(x)
+        x = self.phi(signals, rows).to(self._dtype).view(num_nodes, num_samples, self.dim_pe)
+        return sample_moments(x, self.pool, reference), taps
 
     def __repr__(self) -> str:
         more = [f"num_samples={self.num_samples}", f"distribution={self.distribution!r}"]
@@ -270,6 +295,8 @@ class RPEARL(PEARL):
             more.append(f"chunk_size={self.chunk_size}")
         if self.num_eval_draws > 1:
             more.append(f"num_eval_draws={self.num_eval_draws}")
+        if self.tap_norm is not None:
+            more.append("tap_moments=True")
         return self._describe(*more)
 
 
@@ -301,7 +328,9 @@ class BPEARL(PEARL):
         act: name of the activation.
         pool: statistic over m: ``sum``, ``mean``, ``var``, ``std``, ``max``, ``self`` (the term m = v), or
             several joined by ``+``, which one linear layer projects to ``dim_pe`` columns.
-        scale: divide by :math:`\sqrt{n} L`, n the nodes of the graph and L the layers of :math:`\Phi`.
+        scale: divide by :math:`\sqrt{n} L`, n the nodes of the graph and L the layers of :math:`\Phi` (remark
+            after the paper's stability corollary). The columns are then of order 1 whatever the size of the
+            graph; ``scale=False`` is the plain sum of eq. 6.
         tap_diagonal: append the taps' own diagonal :math:`(S^k)_{vv}`, k = 1 to K - 1, normalised, to the
             statistics before they are projected. With the random-walk operator it is RWSE.
         return_pairs: return ``(P, pairs)``, the second a :class:`~graphgps_pearl.pearl.PairEncoding`.
@@ -332,15 +361,12 @@ class BPEARL(PEARL):
         skip: str = "residual",
         act: str = "relu",
         pool: str = "sum",
-        scale: bool = False,
+        scale: bool = True,
         tap_diagonal: bool = False,
         return_pairs: bool = False,
         quotient: bool | None = None,
     ) -> None:
-        if tap_diagonal and num_taps < 2:
-            raise ValueError(
-                f"tap_diagonal needs num_taps of at least 2, got {num_taps}: S^0 is 1 everywhere"
-            )
+        _check_taps("tap_diagonal", tap_diagonal, num_taps)
         phi = build_phi(
             dim_pe,
             hidden_dim=hidden_dim,
@@ -356,9 +382,7 @@ class BPEARL(PEARL):
         more = num_taps - 1 if tap_diagonal else 0
         super().__init__(phi, gso=gso, pool=pool, scale=scale, more_columns=more)
         self.num_taps, self.quotient, self.return_pairs = num_taps, quotient, return_pairs
-        self.tap_norm: nn.Module | None = None
-        if tap_diagonal:  # the taps are data: their batch statistics do not lag behind any weights
-            self.tap_norm = NoNorm() if norm == "none" else BatchNorm(num_taps - 1)
+        self.tap_norm = _tap_norm(more, norm)
 
     @classmethod
     def from_phi(
@@ -373,19 +397,14 @@ class BPEARL(PEARL):
     ) -> Self:
         r"""The encoding with a given :math:`\Phi`, such as a stack of generalised layers.
 
-        Equal pairs are merged if GIN layers follow at most one generalised layer; other stacks use all pairs.
+        The plain sum unless ``scale=True``. Equal pairs are merged if GIN layers follow at most one
+        generalised layer; other stacks use all pairs.
         """
         module = cls.__new__(cls)
         PEARL.__init__(module, phi, gso=gso, pool=pool, scale=scale)
         module.num_taps, module.quotient, module.return_pairs = 0, quotient, return_pairs
         module.tap_norm = None
         return module
-
-    def reset_parameters(self) -> None:
-        """Draw new weights."""
-        super().reset_parameters()
-        if isinstance(self.tap_norm, BatchNorm):
-            self.tap_norm.reset_parameters()
 
     def forward(
         self,
@@ -418,6 +437,18 @@ class BPEARL(PEARL):
 def _readout_has_bias(pool: str) -> bool:
     """Whether a constant added to every sample changes the statistics (var and std ignore it)."""
     return not set(parse_pool(pool, PAIR_POOLS)) <= {"var", "std"}
+
+
+def _check_taps(option: str, wanted: bool, num_taps: int) -> None:
+    if wanted and num_taps < 2:
+        raise ValueError(f"{option} needs num_taps of at least 2, got {num_taps}: S^0 is 1 everywhere")
+
+
+def _tap_norm(columns: int, norm: str) -> BatchNorm | NoNorm | None:
+    """Batch norm of columns made of taps. Taps are data: their statistics do not lag behind any weights."""
+    if not columns:
+        return None
+    return NoNorm() if norm == "none" else BatchNorm(columns)
 
 
 def _check_samples(samples: Tensor, num_nodes: int) -> Tensor:

@@ -47,7 +47,7 @@ def encode(
     S = [shift_operator(module.gso, a) for a in A]
     P = phi(module.phi, _columns(signals), A, S)  # Φ(G, q^(m))
     encodings = []
-    for a, outputs, taps in zip(A, P, _tap_diagonals(module, S), strict=True):
+    for a, outputs, taps in zip(A, P, _tap_columns(module, S, signals), strict=True):
         pe = torch.cat([STATISTICS[name](torch.stack(outputs)) for name in module.pool] + taps, dim=1)
         if module.project is not None:
             pe = module.project(pe)
@@ -142,16 +142,33 @@ def _batch_norm(norm: Any, X: Matrices) -> Matrices:
     return _each(lambda x: norm.weight * (x - mean) / (var + 1e-5).sqrt() + norm.bias, X)
 
 
-def _tap_diagonals(module: BPEARL | RPEARL, S: list[Tensor]) -> list[list[Tensor]]:
-    """diag(S^k), k = 1 to K - 1, of each graph, normalised; empty where the module has none."""
-    norm = getattr(module, "tap_norm", None)
-    if norm is None:
+def _tap_columns(module: BPEARL | RPEARL, S: list[Tensor], signals: list[Tensor]) -> list[list[Tensor]]:
+    """What a module with taps appends to the statistics of each graph, normalised; empty for the others.
+
+    B-PEARL: diag(S^k), k = 1 to K - 1. R-PEARL: (S^j q)_v (S^k q)_v, mean over the samples and over j + k =
+    s, for s = 1 to 2 K - 2.
+    """
+    if module.tap_norm is None:
         return [[] for _ in S]
     first = module.phi.layers[0]
     assert isinstance(first, TapLayer)
-    powers = range(1, first.num_taps)
-    taps = [torch.stack([torch.linalg.matrix_power(s, k).diag() for k in powers], dim=1) for s in S]
-    return normalise(norm, [[t] for t in taps])
+    K = first.num_taps
+    columns = []
+    for s, q in zip(S, signals, strict=True):
+        powers = [torch.linalg.matrix_power(s, k) for k in range(K)]
+        if isinstance(module, BPEARL):
+            columns.append([power.diag() for power in powers[1:]])
+        else:
+            taps = [power @ q for power in powers]
+            products = {
+                total: [
+                    (taps[j] * taps[total - j]).mean(1)
+                    for j in range(max(0, total - K + 1), min(total, K - 1) + 1)
+                ]
+                for total in range(1, 2 * K - 1)
+            }
+            columns.append([sum(terms) / len(terms) for terms in products.values()])
+    return normalise(module.tap_norm, [[torch.stack(column, dim=1)] for column in columns])
 
 
 def _graphs(

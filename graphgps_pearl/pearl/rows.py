@@ -50,6 +50,23 @@ class Rows(Protocol):
         """:math:`A`, to multiply rows :obj:`[R, F]` or, for R-PEARL, nodes :obj:`[N, M F]`."""
 
 
+class CachedTaps:
+    """Rows that cache the taps of the last signal: the layer and the diagonal or moments read the same."""
+
+    _cached: tuple[Tensor, Tensor] | None = None
+
+    def taps(self, x: Tensor, num_taps: int) -> Tensor:
+        """:math:`(X, S X, \\dots, S^{K-1} X)`, :obj:`[R, K, F]`."""
+        if x.requires_grad:  # the taps hold the rows by their graph: caching would make a reference cycle
+            return self._make_taps(x, num_taps)
+        if self._cached is None or self._cached[0] is not x or self._cached[1].size(1) != num_taps:
+            self._cached = x, self._make_taps(x, num_taps)
+        return self._cached[1]
+
+    def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
+        raise NotImplementedError
+
+
 class Operators:
     """:math:`S` and :math:`A` of the nodes, :obj:`[N, N]`, each built when first used."""
 
@@ -71,7 +88,7 @@ class Operators:
         return graph_shift_operator(gso, g.edge_index, g.num_nodes, self.dtype, g.edge_weight)
 
 
-class SampleRows:
+class SampleRows(CachedTaps):
     """R-PEARL's rows (node, sample), node by node, M samples for every node.
 
     Viewed as :obj:`[N, M * F]`, all samples go through one sparse product.
@@ -88,8 +105,7 @@ class SampleRows:
         """The graph of each row, :obj:`[N * M]`."""
         return self.graphs.graph.repeat_interleave(self.num_samples)
 
-    def taps(self, x: Tensor, num_taps: int) -> Tensor:
-        """:math:`(X, S X, \\dots, S^{K-1} X)`, :obj:`[R, K, F]`."""
+    def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
         return torch.stack(taps(x, lambda power: self._apply(self.operators.shift, power), num_taps), dim=1)
 
     @property
@@ -110,7 +126,7 @@ class SampleRows:
         return (matrix @ x.reshape(self.graphs.num_nodes, width)).view(x.shape)
 
 
-class PairRows:
+class PairRows(CachedTaps):
     r"""B-PEARL's rows (node :math:`v`, basis vector :math:`m`): all pairs of each graph, without padding.
 
     The pairs of a node are contiguous, in the order of :math:`m`; R = :math:`\sum_g n_g^2`. The operators act
@@ -128,7 +144,6 @@ class PairRows:
         self.num_rows = int(self.size.sum())
         nodes = torch.arange(self.graphs.num_nodes, device=self.size.device)
         self.node = nodes.repeat_interleave(self.size, output_size=self.num_rows)  # [R] the v of each row
-        self._signal_taps: Tensor | None = None
 
     @property
     def layers(self) -> PairRows:
@@ -172,14 +187,6 @@ class PairRows:
     def entries(self, x: Tensor) -> Tensor:
         """The rows of every node: its pairs."""
         return x
-
-    def taps(self, x: Tensor, num_taps: int) -> Tensor:
-        """:math:`(X, S X, \\dots, S^{K-1} X)`, :obj:`[R, K, F]`; those of the signal are cached."""
-        if x is not self.signal:
-            return self._make_taps(x, num_taps)
-        if self._signal_taps is None or self._signal_taps.size(1) != num_taps:
-            self._signal_taps = self._make_taps(x, num_taps)
-        return self._signal_taps
 
     def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
         """The pairs of a node side by side, padded, go through the operator of the nodes: a sparse product of

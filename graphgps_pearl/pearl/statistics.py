@@ -91,6 +91,29 @@ def _pair_maximum(x: Tensor, rows: PairRows) -> Tensor:
     return top + (mean - mean.detach())
 
 
+def tap_moments(taps: Tensor) -> Tensor:
+    r"""Second moments of the taps over the samples, by total power: :obj:`[N, M, K]` to :obj:`[N, 2 K - 2]`.
+
+    For a symmetric S and signals with :math:`E q q^\top = I`,
+
+    .. math:: E[(S^j q)_v (S^k q)_v] = (S^{j+k})_{vv},
+
+    so the mean over all (j, k) with j + k = s estimates the diagonal of :math:`S^s`. With ``sym_adjacency``
+    it is the probability that a random walk of s steps returns (RWSE). Column s - 1 has s = 1, ..., 2 K - 2.
+
+    >>> q = torch.tensor([[1.0, 1.0], [1.0, -1.0]])  # orthogonal samples: the estimate is exact
+    >>> S = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    >>> tap_moments(torch.stack([q, S @ q], dim=2)).tolist()
+    [[0.0, 1.0], [0.0, 1.0]]
+    """
+    num_taps = taps.size(2)
+    covariance = taps.transpose(1, 2) @ taps / taps.size(1)  # [N, K, K]
+    k = torch.arange(num_taps, device=taps.device)
+    power = (k.unsqueeze(1) + k).flatten()  # [K * K], j + k
+    total = taps.new_zeros(taps.size(0), 2 * num_taps - 1).index_add(1, power, covariance.flatten(1))
+    return (total / torch.bincount(power).to(taps.dtype))[:, 1:]
+
+
 def merge_moments(a: Moments, b: Moments) -> Moments:
     """Moments of two disjoint sets of samples together; both have the same reference."""
     second = a.second + b.second if a.second is not None and b.second is not None else None

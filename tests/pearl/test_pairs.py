@@ -70,8 +70,8 @@ def test_rrwp_is_the_taps_of_all_pairs() -> None:
 
 def test_rwse_through_the_plain_constructor() -> None:
     """The same with the ReLU and the readout that every B-PEARL has: walks are never negative."""
-    module = BPEARL(20, hidden_dim=20, num_layers=0, num_taps=20, gso="random_walk", norm="none", pool="self")
-    module = module.double()
+    options = {"num_layers": 0, "num_taps": 20, "gso": "random_walk", "norm": "none", "pool": "self"}
+    module = BPEARL(20, hidden_dim=20, scale=False, **options).double()
     with torch.no_grad():
         module.phi.layers[0].weight.copy_(torch.eye(20).unsqueeze(1))
         module.phi.layers[0].bias.zero_()

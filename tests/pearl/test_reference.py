@@ -87,3 +87,13 @@ def test_weights_of_one_change_nothing(kind: type) -> None:
     module = kind(4, num_taps=3).double().eval()
     ones = torch.ones(EDGES.size(1), dtype=torch.float64)
     torch.testing.assert_close(module(EDGES, BATCH, edge_weight=ones), module(EDGES, BATCH))
+
+
+@pytest.mark.parametrize("norm", ["batch", "none"])
+@pytest.mark.parametrize("pool", ["mean", "mean+std"])
+def test_second_moments_of_taps(norm: str, pool: str) -> None:
+    data = batch_of((random_graph(6), 6), (molecule_like(9), 9))
+    samples = torch.randn(15, 5, dtype=torch.float64)
+    for gso in ("sym_adjacency", "random_walk"):
+        module = build("R", True, norm=norm, pool=pool, gso=gso, num_taps=4, tap_moments=True)
+        oracle.assert_matches(module, data.edge_index, data.batch, samples)

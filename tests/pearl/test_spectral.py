@@ -46,7 +46,8 @@ def test_proposition_1(gso: str) -> None:
 )
 def test_equals_spe_with_polynomial_filters(edges: Tensor, gso: str) -> None:
     """SPE's V diag(α_f(Λ)) V^T e_m, from a full eigendecomposition, through the same network."""
-    module = BPEARL(dim_pe=5, hidden_dim=6, num_layers=3, num_taps=4, gso=gso, act="gelu").double()
+    sizes = {"dim_pe": 5, "hidden_dim": 6, "num_layers": 3, "num_taps": 4}
+    module = BPEARL(**sizes, gso=gso, act="gelu", scale=False).double()
     n = int(edges.max()) + 1
     expected = module.eval()(edges)
 

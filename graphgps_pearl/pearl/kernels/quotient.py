@@ -19,6 +19,7 @@ from graphgps_pearl.pearl.graphs import Graphs
 from graphgps_pearl.pearl.kernels.colours import Level
 from graphgps_pearl.pearl.kernels.plan import Plan
 from graphgps_pearl.pearl.operators import SparseMatrix
+from graphgps_pearl.pearl.rows import CachedTaps
 
 
 class QuotientRows:
@@ -166,7 +167,7 @@ class LayerRows(_Weighted):
         return x.index_select(0, self.parent)
 
 
-class TapRows(_Weighted):
+class TapRows(CachedTaps, _Weighted):
     """The rows of the generalised layer, whose taps walk through the first rounds."""
 
     parent = None
@@ -182,16 +183,10 @@ class TapRows(_Weighted):
     ) -> None:
         super().__init__(multiplicity, graph, num_graphs)
         self.steps, self.out_degree, self.gso = steps, out_degree, gso
-        self._taps: Tensor | None = None  # the layer and the diagonal both read them
 
     @torch.no_grad()
-    def taps(self, x: Tensor, num_taps: int) -> Tensor:
+    def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
         """The taps of the signal, :obj:`[R, K, 1]`; each power is one round further."""
-        if self._taps is None:
-            self._taps = self._make_taps(x)
-        return self._taps
-
-    def _make_taps(self, x: Tensor) -> Tensor:
         powers, out_degree = [x], self.out_degree.to(x.dtype).unsqueeze(1)
         for level, matrix in self.steps:
             parent, in_degree = level.parent.long(), level.degree.to(x.dtype).unsqueeze(1)
