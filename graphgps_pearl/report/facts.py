@@ -28,7 +28,10 @@ def facts(comparison: Comparison) -> list[tuple[str, str]]:
         ("trained", _dates(runs)),
         ("versions", _distinct(map(_versions, runs))),
         ("hardware", _distinct(_read(run, "machine.json").get("hardware", "") for run in runs)),
-        ("training command", _distinct(_read(run, "machine.json").get("command", "") for run in runs[:1])),
+        (
+            "first training",
+            next(filter(None, (_read(run, "machine.json").get("command") for run in runs)), ""),
+        ),
         ("report", f"{datetime.now():%d %B %Y %H:%M}, {_program()} {shlex.join(sys.argv[1:])}"),
     ]
     return [(name, value) for name, value in found if value]

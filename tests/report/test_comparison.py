@@ -220,7 +220,7 @@ def test_facts_and_the_warning_about_the_schedule(results):
     assert known["dataset"] == "ZINC subset, regression" or known["dataset"].startswith("ZINC subset")
     assert "zinc-none: train 10,000, val 1,000" in known["split sizes"]
     assert "3 epochs" in known["schedule"]
-    assert (known["hardware"], known["training command"]) == ("a machine", "main.py --cfg a.yaml")
+    assert (known["hardware"], known["first training"]) == ("a machine", "main.py --cfg a.yaml")
     assert known["versions"] == "torch 2.0"
     assert "at most 3 epochs, the published ones for 1,400 to 2,000" in schedule_warning(found)
     assert "at most 3 epochs" in as_markdown(found)
