@@ -1,7 +1,8 @@
 r"""Graph shift operators :math:`S` and the sparse product that applies them.
 
 With :math:`A_{vu}` the sum of the weights of the edges :math:`u \to v` (1 each unless given), and the degrees
-:math:`D_{in} = diag(A 1)`, :math:`D_{out} = diag(A^\top 1)`, which are equal where every edge goes both ways:
+:math:`D_{in} = diag(A 1)`, :math:`D_{out} = diag(A^\top 1)`, which are equal where every edge goes both ways,
+every operator is :math:`S = C \pm D_{in}^a A D_{out}^b`, as :data:`SHIFTS` has it:
 
 ==================  ==================================================  =================================
 ``adjacency``       :math:`A`                                           sum over the incoming edges
@@ -21,12 +22,38 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from graphgps_pearl.pearl.checks import check_name
 from graphgps_pearl.vocabulary import OPERATORS
+
+
+class Shift(NamedTuple):
+    """:math:`S = C + sign \\cdot D_{in}^a A D_{out}^b`, with C zero, the identity or :math:`D_{in}`."""
+
+    diagonal: Literal["zero", "identity", "degree"]
+    sign: float
+    a: float
+    b: float
+
+
+SHIFTS = {
+    "adjacency": Shift("zero", 1, 0, 0),
+    "laplacian": Shift("degree", -1, 0, 0),
+    "sym_adjacency": Shift("zero", 1, -0.5, -0.5),
+    "sym_laplacian": Shift("identity", -1, -0.5, -0.5),
+    "random_walk": Shift("zero", 1, 0, -1),
+}
+
+
+def degree_power(degree: Tensor, exponent: float) -> Tensor:
+    """:math:`d^{exponent}`, and 0 where the degree is 0 (1 everywhere if the exponent is 0)."""
+    if exponent == 0:
+        return torch.ones_like(degree)
+    return torch.where(degree > 0, torch.where(degree > 0, degree, 1).pow(exponent), 0)
 
 
 def graph_shift_operator(
@@ -53,19 +80,18 @@ def graph_shift_operator(
         weight = edge_weight.to(dtype)
     degree_in = weight.new_zeros(num_nodes).index_add_(0, target, weight)
     degree_out = weight.new_zeros(num_nodes).index_add_(0, source, weight)
-    identity = torch.ones_like(degree_in)
-
-    if name == "adjacency":
-        return SparseMatrix.from_entries(target, source, weight, num_nodes, num_nodes)
-    if name == "laplacian":
-        return _diagonal_minus(degree_in, target, source, weight)
-    if name == "random_walk":
-        value = weight * _inverse(degree_out)[source]
-        return SparseMatrix.from_entries(target, source, value, num_nodes, num_nodes)
-    value = weight * _inverse(degree_in).sqrt()[target] * _inverse(degree_out).sqrt()[source]
-    if name == "sym_adjacency":
-        return SparseMatrix.from_entries(target, source, value, num_nodes, num_nodes)
-    return _diagonal_minus(identity, target, source, value)
+    shift = SHIFTS[name]
+    row, col = target, source
+    value = shift.sign * weight
+    if shift.a:
+        value = value * degree_power(degree_in, shift.a)[target]
+    if shift.b:
+        value = value * degree_power(degree_out, shift.b)[source]
+    if shift.diagonal != "zero":
+        node = torch.arange(num_nodes, device=edge_index.device)
+        diagonal = degree_in if shift.diagonal == "degree" else torch.ones_like(degree_in)
+        row, col, value = torch.cat([node, row]), torch.cat([node, col]), torch.cat([diagonal, value])
+    return SparseMatrix.from_entries(row, col, value, num_nodes, num_nodes)
 
 
 def taps(x: Tensor, shift: Callable[[Tensor], Tensor], num_taps: int) -> list[Tensor]:
@@ -78,18 +104,6 @@ def taps(x: Tensor, shift: Callable[[Tensor], Tensor], num_taps: int) -> list[Te
     for _ in range(num_taps - 1):
         powers.append(shift(powers[-1]))
     return powers
-
-
-def _inverse(degree: Tensor) -> Tensor:
-    return torch.where(degree > 0, 1 / torch.where(degree > 0, degree, 1), 0)
-
-
-def _diagonal_minus(diagonal: Tensor, row: Tensor, col: Tensor, value: Tensor) -> SparseMatrix:
-    node = torch.arange(diagonal.numel(), device=diagonal.device)
-    entries = torch.cat([diagonal, -value])
-    return SparseMatrix.from_entries(
-        torch.cat([node, row]), torch.cat([node, col]), entries, node.numel(), node.numel()
-    )
 
 
 class SparseMatrix:

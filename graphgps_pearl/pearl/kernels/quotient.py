@@ -18,7 +18,7 @@ from torch import Tensor
 from graphgps_pearl.pearl.graphs import Graphs
 from graphgps_pearl.pearl.kernels.colours import Level
 from graphgps_pearl.pearl.kernels.plan import Plan
-from graphgps_pearl.pearl.operators import SparseMatrix
+from graphgps_pearl.pearl.operators import SHIFTS, SparseMatrix, degree_power
 from graphgps_pearl.pearl.rows import CachedTaps
 
 
@@ -214,15 +214,12 @@ class TapRows(CachedTaps, _Weighted):
 def _shift(
     gso: str, matrix: SparseMatrix, x: Tensor, own: Tensor, in_degree: Tensor, out_degree: Tensor
 ) -> Tensor:
-    """:math:`S x` (see :mod:`~graphgps_pearl.pearl.operators`) of rows whose own values are ``own``."""
-    if gso == "adjacency":
-        return matrix @ x
-    if gso == "laplacian":
-        return in_degree * own - matrix @ x
-    if gso == "random_walk":
-        return matrix @ (x / out_degree.clamp(min=1))
-    moved = (matrix @ (x * out_degree.clamp(min=1).rsqrt())) * in_degree.clamp(min=1).rsqrt()
-    return moved if gso == "sym_adjacency" else own - moved
+    """:math:`S x` for rows with values ``own`` whose neighbours' values are ``x``."""
+    shift = SHIFTS[gso]
+    moved = shift.sign * (matrix @ (x * degree_power(out_degree, shift.b))) * degree_power(in_degree, shift.a)
+    if shift.diagonal == "zero":
+        return moved
+    return moved + (own if shift.diagonal == "identity" else in_degree * own)
 
 
 def _counts(level: Level, num_cols: int, dtype: torch.dtype) -> SparseMatrix:
