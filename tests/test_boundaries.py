@@ -3,6 +3,7 @@
 Nothing reaches back."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,3 +94,21 @@ def test_main_is_a_few_lines():
 
 def test_the_vocabulary_imports_nothing():
     assert imports(PACKAGE / "vocabulary.py") == []
+
+
+def test_the_figure_of_the_packages_is_up_to_date(monkeypatch):
+    monkeypatch.syspath_prepend(str(PACKAGE.parent / "scripts"))
+    import draw_packages
+
+    found = draw_packages.imports()
+    assert draw_packages.FIGURE.read_text() == draw_packages.draw(found), (
+        "run: python scripts/draw_packages.py"
+    )
+
+
+def test_files_that_the_walk_of_a_batch_names_exist():
+    text = (PACKAGE.parent / "docs" / "development.md").read_text()
+    walk = text[text.index("## One batch") : text.index("## Tests")]
+    names = re.findall(r"`([a-z_/]+\.py)`", walk)
+    missing = [n for n in names if not (PACKAGE / n).exists() and not (PACKAGE.parent / n).exists()]
+    assert len(names) > 20 and not missing
