@@ -84,7 +84,8 @@ def draw(found: Imports) -> str:
             )
     for package, (x, y) in position.items():
         lines.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="#eef3fa" stroke="#4477aa"/>'
+            f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="5" '
+            'fill="#eef3fa" stroke="#4477aa"/>'
             f'<text x="{x + WIDTH / 2:g}" y="{y + 20:g}" text-anchor="middle" font-size="14">{package}</text>'
         )
     return "\n".join([*lines, "</svg>", ""])
