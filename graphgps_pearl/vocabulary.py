@@ -17,7 +17,6 @@ PEARL_ACTIVATIONS = (
     *("square", "cube", "identity"),
 )
 PAIR_BIASES = ("none", "shared", "per_layer")
-PLANS = ("batch", "cached")
 
 # other encodings
 

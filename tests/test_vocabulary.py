@@ -1,7 +1,11 @@
 """Every name of the vocabulary has an implementation, and every implementation has a name there."""
 
+import pytest
+import torch
+
 from graphgps_pearl import layers, networks, pearl, vocabulary
-from graphgps_pearl.training import metrics
+
+TRIANGLE = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
 
 
 def test_what_is_named_is_what_is_implemented():
@@ -11,12 +15,20 @@ def test_what_is_named_is_what_is_implemented():
     assert set(vocabulary.GLOBAL_LAYERS) == set(layers.GLOBAL_MODELS)
     assert set(vocabulary.GRAPH_HEADS) == set(networks.HEADS)
     assert set(vocabulary.NETWORKS) == set(networks.NETWORKS)
-    assert vocabulary.MESSAGE_PASSING == networks.MESSAGE_PASSING
-    assert vocabulary.METRICS == metrics.METRICS
 
 
-def test_pearl_has_every_name():
-    assert set(vocabulary.OPERATORS) == set(pearl.GSOS)
-    assert set(vocabulary.NORMS) == set(pearl.NORMS)
-    assert set(vocabulary.SKIPS) == set(pearl.SKIPS)
-    assert set(vocabulary.PAIR_POOLS) == set(pearl.PAIR_POOLS)
+@pytest.mark.parametrize(
+    "module, argument, names",
+    [
+        (pearl.BPEARL, "gso", vocabulary.OPERATORS),
+        (pearl.BPEARL, "norm", vocabulary.NORMS),
+        (pearl.BPEARL, "skip", vocabulary.SKIPS),
+        (pearl.BPEARL, "pool", vocabulary.PAIR_POOLS),
+        (pearl.RPEARL, "pool", vocabulary.POOLS),
+        (pearl.RPEARL, "distribution", vocabulary.DISTRIBUTIONS),
+    ],
+)
+def test_pearl_takes_every_name(module, argument, names):
+    for name in names:
+        encoding = module(dim_pe=3, hidden_dim=4, num_layers=1, num_taps=2, **{argument: name})
+        assert encoding(TRIANGLE, None, 3).shape == (3, 3)

@@ -18,7 +18,6 @@ from graphgps_pearl.vocabulary import (
     PAIR_BIASES,
     PAIR_POOLS,
     PEARL_ACTIVATIONS,
-    PLANS,
     POOLS,
     RAW_NORMS,
     SKIPS,
@@ -190,12 +189,6 @@ _BPEARL = {
         choices=PAIR_BIASES,
     ),
     "pair_edges": Key(False, "Add a projection of Φ(G, e_u)[v] to the features of edge (u, v)."),
-    "plan": Key(
-        "batch",
-        "No effect: equal rows of B-PEARL are found in every batch.",
-        choices=PLANS,
-        used=False,
-    ),
 }
 
 _RWSE = {

@@ -1,5 +1,7 @@
 """GraphGym's and GraphGPS's keys that change nothing here: accepted, so that their files load as they are.
 
+Keys of earlier versions that have lost their effect are here too.
+
 Each block has a reason, and the keys with upstream's defaults. Types are checked, ranges are not.
 """
 
@@ -68,6 +70,7 @@ _NO_EFFECT: Table = (
             "mlp_dropout": 0.0, "input_dropout": 0.0, "use_graph_token": True,
         }),
     }),
+    ("equal rows of B-PEARL are found in every batch", {"posenc_BPEARL.plan": "batch"}),
     ("losses are means over the labels", {"model.size_average": "mean"}),
     ("the budget is train.max_params", {"model.match_upper": True}),
     ("GPS layers always have residual connections", {"gt.residual": True}),

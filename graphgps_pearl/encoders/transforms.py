@@ -22,9 +22,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-LAPLACIAN_NORMS = ("none", "sym", "rw")
-EIGVEC_NORMS = ("none", "L1", "L2", "abs-max", "wavelength", "wavelength-asin", "wavelength-soft")
-WHICH = ("smallest", "largest")
+from graphgps_pearl.vocabulary import EIGENVECTOR_NORMS, LAPLACIAN_NORMS, SPECTRUM_ENDS
+
+EIGVEC_NORMS = ("none", *EIGENVECTOR_NORMS)
 _ZERO = 1e-9  # eigenvalues below are the rounding of zero (float64, entries of order 1)
 
 
@@ -138,7 +138,7 @@ class AddLaplacianEigen(BaseTransform):
         for key, value, choices in (
             ("laplacian_norm", laplacian_norm, LAPLACIAN_NORMS),
             ("eigvec_norm", eigvec_norm, EIGVEC_NORMS),
-            ("which", which, WHICH),
+            ("which", which, SPECTRUM_ENDS),
         ):
             if value not in choices:
                 raise ValueError(f"{key} is {value!r}; choose one of {', '.join(choices)}")

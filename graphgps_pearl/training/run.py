@@ -82,6 +82,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     keep_freed_memory()
     torch.manual_seed(cfg.seed)
     task_type = cfg.dataset.task_type
+    data.spec(cfg)  # an unknown dataset or task is the first thing to know, before its loss and metric
     loss = make_loss(cfg.model.loss_fun, task_type)
     metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, task_type)
     network, parts, bundle = _prepare_once(cfg)
