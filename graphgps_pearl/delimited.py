@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import difflib
 import gzip
+import io
 import sys
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.unpacking import open_gzip
 
 SEPARATORS = (",", ";", "\t")
 _OTHERS = ("|", ":", " ")  # seen in files, and not read
@@ -47,8 +49,8 @@ class Rows:
 def open_text(file: Path) -> Iterator[TextIO]:
     """A file's text, unpacked if it ends in ``.gz``; what can go wrong while it is read is a DataError."""
     try:
-        opener = gzip.open if file.suffix == ".gz" else open
-        stream = opener(file, "rt", encoding="utf-8-sig", newline="")
+        packed = open_gzip(file) if file.suffix == ".gz" else file.open("rb")
+        stream = io.TextIOWrapper(packed, encoding="utf-8-sig", newline="")
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror or error})") from error
     with stream, reading(str(file)):

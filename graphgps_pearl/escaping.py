@@ -32,6 +32,15 @@ def markdown(text: object) -> str:
     return printable(text).translate(_MARKDOWN)
 
 
+def code(text: object) -> str:
+    """Text as a code span of Markdown, in a line or a table.
+
+    >>> code("a`|b")
+    "`a'\\\\|b`"
+    """
+    return "`" + printable(text).replace("`", "'").replace("|", "\\|") + "`"
+
+
 def csv_cell(value: object) -> object:
     """A cell that a spreadsheet does not take for a formula: such text gets a leading apostrophe.
 

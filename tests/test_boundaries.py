@@ -18,10 +18,12 @@ SHARED = {
     "escaping",
     "files",
     "processes",
+    "ogb_features",
     "switches",
     "terminal",
     "vocabulary",
     "delimited",
+    "unpacking",
     "__version__",
 }
 #: What each room may import of the package, besides itself and what is shared.

@@ -8,6 +8,7 @@ what its graphs depend on (:meth:`Source.fingerprint`, part of the cache key), a
 from __future__ import annotations
 
 import pickle
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,12 +49,16 @@ class DatasetSpec:
 
 @dataclass(frozen=True)
 class Facts:
-    """Totals that the public dataset is known to have; ``None`` is not checked."""
+    """Totals that the public dataset is known to have; ``None`` is not checked.
+
+    ``content`` is the digest of all graphs (:meth:`GraphTable.content`), for files without a public checksum.
+    """
 
     split_sizes: Mapping[str, int] | None = None
     num_nodes: int | None = None
     num_edges: int | None = None
     num_graphs: int | None = None
+    content: str | None = None
 
 
 @dataclass(frozen=True)
@@ -158,10 +163,11 @@ class Source(ABC):
 class DataBundle:
     """A loaded dataset: its splits as indexable sequences of graphs, and what preparation had to say.
 
-    ``prepare_seconds`` is 0 when everything came from the cache. ``identity`` changes with the data. The
-    ``target_mean`` and ``target_std`` [dim_out] are set where the targets were standardised: original = y *
-    std + mean. ``moments`` are the two where ``dataset.standardise`` asked for it: then metrics are in the
-    original unit. Targets that come standardised, as a benchmark's, are measured as they come.
+    ``prepare_seconds`` is 0 when everything came from the cache. ``identity`` is a hash of the graphs
+    as the source gives them, with their splits and statistics. ``target_mean`` and ``target_std`` [dim_out]
+    are set where the targets were standardised: original = y * std + mean. ``moments`` are the two where
+    ``dataset.standardise`` asked for it: then metrics are in the original unit. Targets that come
+    standardised, as a benchmark's, are measured as they come.
     """
 
     spec: DatasetSpec
@@ -193,6 +199,8 @@ BROKEN = (
     RuntimeError,
     OverflowError,
     MemoryError,
+    RecursionError,
+    zipfile.BadZipFile,
 )
 
 
@@ -202,8 +210,12 @@ def first_line(error: BaseException) -> str:
 
 
 def as_target(values: Sequence[float]) -> Tensor:
-    """One graph's float targets as y [1, dim_out]."""
-    return torch.tensor([list(values)], dtype=torch.float)
+    """One graph's float targets as y [1, dim_out]; BadRowError for one that float32 makes infinite."""
+    target = torch.tensor([list(values)], dtype=torch.float)
+    if bool(target.isinf().any()):
+        first = values[int(target.isinf()[0].nonzero()[0])]
+        raise BadRowError(f"the label {first:g} is beyond the range of float32 (3.4e38)")
+    return target
 
 
 def class_target(label: int, task_type: str) -> Tensor:

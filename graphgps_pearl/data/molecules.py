@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from graphgps_pearl.data.base import BadRowError
 from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.ogb_features import ogb_features
 
 #: name -> (dim_in, edge_dim)
 FEATURES = {"ogb": (9, 3), "attentivefp": (39, 10)}
@@ -62,6 +63,23 @@ def parse(smiles: str) -> Any:
     return molecule
 
 
+def canonical(molecule: Any) -> tuple[Any, list[int]]:
+    """The molecule as its canonical SMILES spells it, and what number each of its atoms has in ``molecule``.
+
+    OGB's chirality says which way the other neighbours turn in the order in which the SMILES names them, and
+    random samples are drawn atom by atom: both depend on the spelling, so it is made one and the same.
+    """
+    from rdkit import Chem, rdBase
+
+    text = Chem.MolToSmiles(molecule)
+    order = list(molecule.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"])
+    with rdBase.BlockLogs():
+        spelled = Chem.MolFromSmiles(text)
+    if spelled is None or spelled.GetNumAtoms() != len(order):  # RDKit cannot read all that it writes
+        return molecule, list(range(molecule.GetNumAtoms()))
+    return spelled, order
+
+
 def to_graph(molecule: Any, features: str) -> Data:
     """x [N, dim_in], edge_index [2, E], edge_attr [E, edge_dim]; long for ``ogb``, float for
     ``attentivefp``."""
@@ -91,34 +109,17 @@ _Rows = tuple[Callable[[Any], list[int]], Callable[[Any], list[int]], torch.dtyp
 @cache
 def _ogb() -> _Rows:
     """OGB's nine atom and three bond columns; values outside a column's list take its last place."""
-    from rdkit.Chem import rdchem
-
-    chirality = {getattr(rdchem.ChiralType, name): i for i, name in enumerate(_OGB_CHIRALITY)}
-    hybridisation = {getattr(rdchem.HybridizationType, name): i for i, name in enumerate(_OGB_HYBRIDISATION)}
-    types = {getattr(rdchem.BondType, name): i for i, name in enumerate(_BOND_TYPES)}
-    stereo = {getattr(rdchem.BondStereo, name): i for i, name in enumerate(_OGB_STEREO)}
-
-    def atom_row(atom: Any) -> list[int]:
-        number, charge = atom.GetAtomicNum(), atom.GetFormalCharge()
-        return [
-            number - 1 if 1 <= number <= 118 else 118,
-            chirality.get(atom.GetChiralTag(), 4),
-            min(atom.GetTotalDegree(), 11),
-            charge + 5 if -5 <= charge <= 5 else 11,
-            min(atom.GetTotalNumHs(), 9),
-            min(atom.GetNumRadicalElectrons(), 5),
-            hybridisation.get(atom.GetHybridization(), 5),
-            int(atom.GetIsAromatic()),
-            int(atom.IsInRing()),
-        ]
+    ogb = ogb_features()
 
     def bond_row(bond: Any) -> list[int]:
-        kind = bond.GetStereo()
-        if kind not in stereo:
-            raise BadRowError(f"bond {bond.GetIdx()} has stereo {kind}, which OGB's features do not know")
-        return [types.get(bond.GetBondType(), 4), stereo[kind], int(bond.GetIsConjugated())]
+        try:
+            return list(ogb.bond_to_feature_vector(bond))
+        except ValueError:
+            raise BadRowError(
+                f"bond {bond.GetIdx()} has stereo {bond.GetStereo()}, which OGB's features do not know"
+            ) from None
 
-    return atom_row, bond_row, torch.long
+    return ogb.atom_to_feature_vector, bond_row, torch.long
 
 
 @cache
@@ -129,7 +130,7 @@ def _attentivefp() -> _Rows:
     from rdkit.Chem import rdchem
 
     elements = {symbol: i for i, symbol in enumerate(_ELEMENTS)}
-    hybridisation = {getattr(rdchem.HybridizationType, name): i for i, name in enumerate(_OGB_HYBRIDISATION)}
+    hybridisation = {getattr(rdchem.HybridizationType, name): i for i, name in enumerate(_HYBRIDISATION)}
     types = {getattr(rdchem.BondType, name): i for i, name in enumerate(_BOND_TYPES)}
     stereo = {getattr(rdchem.BondStereo, name): i for i, name in enumerate(_ATTENTIVEFP_STEREO)}
 
@@ -169,10 +170,8 @@ def _attentivefp() -> _Rows:
     return atom_row, bond_row, torch.float
 
 
-_OGB_CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
-_OGB_HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
+_HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
 _BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
-_OGB_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
 _ATTENTIVEFP_STEREO = ("STEREONONE", "STEREOANY", "STEREOZ", "STEREOE")
 _FEATURISERS: dict[str, Callable[[], _Rows]] = {"ogb": _ogb, "attentivefp": _attentivefp}
 

@@ -8,8 +8,10 @@ format.
 from __future__ import annotations
 
 import io
+import math
 import pickle
 import warnings
+import zipfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,10 +66,20 @@ class PickledTensor:
             raise RefusedPickleError("a tensor without a storage")
         self._storage, self._offset = storage, int(offset)
         self._size, self._stride = tuple(map(int, size)), tuple(map(int, stride))
+        if len(self._size) > 8 or any(size < 0 for size in self._size):
+            raise RefusedPickleError("a tensor of an impossible shape")
+
+    def numel(self) -> int:
+        """Elements that the tensor has."""
+        return math.prod(self._size)
 
     def tensor(self) -> Tensor:
-        """The tensor itself; a view beyond its storage is refused (by ``as_strided``)."""
-        return self._storage.numbers().as_strided(self._size, self._stride, self._offset).clone()
+        """The tensor itself; a view beyond its storage is refused (by ``as_strided``), and so is one that is
+        larger than it (strides of 0, which take no bytes and any amount of memory)."""
+        numbers = self._storage.numbers()
+        if self.numel() > numbers.numel():
+            raise RefusedPickleError("a tensor that is larger than its bytes")
+        return numbers.as_strided(self._size, self._stride, self._offset).clone()
 
 
 class PickledNumberType:
@@ -148,6 +160,9 @@ def _old_format(payload: bytes) -> Tensor:
 
 def _zip_format(payload: bytes) -> Tensor:
     """The numbers in a storage, as torch reads it with ``weights_only=True``."""
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        if sum(info.file_size for info in archive.infolist()) > len(payload):
+            raise RefusedPickleError("a tensor's bytes unpack to more than there are")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # typed storages are deprecated
         storage = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)

@@ -1,4 +1,4 @@
-"""Pickles of public datasets, read without running what is in them.
+"""Pickles of public datasets, read without running what is in them, in memory bounded by the file's size.
 
 A pickle is a program. This reader knows the handful of names that the public files need (tensors, arrays,
 ordered dicts), puts a stand-in of its own in the place of each, and refuses every other one. Tensors are
@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,17 @@ from graphgps_pearl.data.pickled_tensors import (
 from graphgps_pearl.errors import DataError
 
 
+def _empty_dict() -> OrderedDict[str, Any]:
+    """torch's hooks of a tensor, of which there are none."""
+    return OrderedDict()
+
+
 def _not_called(*_: object) -> None:
     raise RefusedPickleError("an array of another kind than numpy's own")
 
 
 _STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("collections", "OrderedDict"): OrderedDict,
+    ("collections", "OrderedDict"): _empty_dict,
     ("torch._utils", "_rebuild_tensor_v2"): PickledTensor,
     ("torch.storage", "_load_from_bytes"): PickledStorage,
     ("numpy.core.multiarray", "_reconstruct"): PickledArray,
@@ -77,6 +82,16 @@ def decode(value: object, path: Path, what: str) -> Tensor:
     except BROKEN as error:
         raise DataError(f"{path}: {what} cannot be read ({first_line(error)}); get it again") from error
     raise DataError(f"{path}: {what} is a {type(value).__name__}, not a tensor; get it again")
+
+
+def require_own_bytes(values: Iterable[object], path: Path) -> None:
+    """DataError if tensors of a pickle have more elements together than the file has bytes: a few bytes can
+    name one tensor any number of times."""
+    elements, most = 0, path.stat().st_size
+    for value in values:
+        elements += value.numel() if isinstance(value, PickledTensor) else 0
+        if elements > most:
+            raise DataError(f"{path}: its tensors have more elements than the file has bytes; get it again")
 
 
 def read_index_lists(path: Path, names: Sequence[str]) -> dict[str, list[int]]:

@@ -33,7 +33,7 @@ from graphgps_pearl.data.base import (
     SkippedRow,
     Source,
 )
-from graphgps_pearl.data.checks import check_facts, list_skipped, refuse_bad_rows
+from graphgps_pearl.data.checks import check_facts, check_graphs, list_skipped, refuse_bad_rows
 from graphgps_pearl.data.parallel import Prepared, Transform
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import ConfigError, DataError
@@ -41,6 +41,7 @@ from graphgps_pearl.errors import ConfigError, DataError
 log = logging.getLogger(__name__)
 
 _STATE = ("graphs", "skipped", "target_mean", "target_std", "splits")
+_CONTENT = ("graphs", "target_mean", "target_std", "splits")  # what a run depends on, wherever the files are
 _CHUNK = 2048  # graphs collated at a time, so that a quarter of a million need not be held one by one
 _SAMPLE = 32  # graphs from which the cost of all is foretold
 
@@ -99,9 +100,11 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
     raw_file = _cache_file(folder, known.name, parts)
     state, made = _stage(source, raw_file, lambda: _read(source, raw_file))
     refuse_bad_rows(source, state["skipped"], raw_file)
+    identity = cache.digest({key: state[key] for key in _CONTENT})
     whole = not cfg.dataset.subset and not state["skipped"]
     if cfg.dataset.check_totals and whole and (facts := source.facts()) is not None:
         check_facts(facts, state, known.name)
+    check_graphs(cfg, GraphTable.from_state(state["graphs"]), known)
     file = raw_file
     if transforms:
         parts["transforms"] = [repr(transform) for transform in transforms]
@@ -114,7 +117,7 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
     bundle = _bundle(source, known, state, _graph_class(transforms))
     if cfg.dataset.standardise:
         _standardise(bundle)
-    bundle.identity = raw_file.stem
+    bundle.identity = identity
     bundle.cache_file = file if source.cacheable else None
     bundle.prepare_seconds = time.perf_counter() - began if made else 0.0
     return bundle

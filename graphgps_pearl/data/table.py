@@ -171,6 +171,23 @@ class GraphTable(Sequence[Data]):
         changed = dataclasses.replace(column, values=change(column.values.to(column.dtype)))
         return GraphTable({**self._columns, "y": changed}, self._index, self.graph_class)
 
+    def column(self, key: str) -> Tensor | None:
+        """One attribute of all graphs, joined, as it is stored; None where the graphs have none."""
+        return self._columns[key].values if key in self._columns else None
+
+    def is_real(self, key: str) -> bool:
+        """Whether the graphs have an attribute as real numbers, which may be stored as whole ones."""
+        return self._columns[key].dtype.is_floating_point
+
+    def owner(self, key: str, position: int) -> int:
+        """The graph that an attribute's part at ``position`` of the joined dimension belongs to."""
+        return int(torch.searchsorted(self._columns[key].starts, position, right=True)) - 1
+
+    def content(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """Every attribute of all graphs, joined, in its own type, with the graphs' sizes: independent of how
+        they are stored."""
+        return {key: (c.values.to(c.dtype).contiguous(), c.sizes()) for key, c in self._columns.items()}
+
     def num_bytes(self) -> int:
         """What the graphs take, in memory and on disk."""
         return sum(column.values.nbytes + _narrow(column.starts).nbytes for column in self._columns.values())
@@ -180,7 +197,7 @@ class GraphTable(Sequence[Data]):
         them."""
         return {
             key: {
-                "values": column.values,
+                "values": column.values.contiguous(),
                 "starts": _narrow(column.starts),
                 "dim": column.dim,
                 "dtype": str(column.dtype).removeprefix("torch."),

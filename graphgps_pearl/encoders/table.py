@@ -18,6 +18,9 @@ from graphgps_pearl.encoders.rwse import RWSENodeEncoder
 from graphgps_pearl.encoders.signnet import SignNetNodeEncoder
 from graphgps_pearl.encoders.spe import SPENodeEncoder
 from graphgps_pearl.encoders.type_dict import TypeDictEdgeEncoder, TypeDictNodeEncoder
+from graphgps_pearl.ogb_features import ogb_features
+
+ogb_features()  # before PyG's AtomEncoder imports it, which would ask the network
 
 DATA_ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "Atom": AtomEncoder,

@@ -226,7 +226,9 @@ def reads_edges(name: str) -> bool:
 
 def degree_histogram(degrees: Sequence[int] | Tensor) -> Tensor:
     """[max degree + 1] how many nodes have in-degree 0, 1, ...; at least one node."""
-    histogram = torch.as_tensor(degrees, dtype=torch.long).flatten()
+    histogram = torch.as_tensor(
+        degrees, dtype=torch.long, device="cpu"
+    ).flatten()  # also in a network on meta
     if histogram.numel() == 0 or int(histogram.min()) < 0 or int(histogram.sum()) == 0:
         raise ConfigError(
             f"gt.pna_degrees: {histogram.tolist()} does not count nodes of in-degree 0, 1, 2, ..."

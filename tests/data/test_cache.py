@@ -2,11 +2,14 @@ import errno
 import json
 import os
 import pickle
+import random
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import torch
 
+from graphgps_pearl import files
 from graphgps_pearl.data import cache
 from graphgps_pearl.errors import DataError
 
@@ -45,6 +48,50 @@ def test_a_damaged_cache_is_no_cache(
     assert str(file) in caplog.text
 
 
+def graphs_of(count: int) -> dict[str, object]:
+    generator = torch.Generator().manual_seed(0)
+    values = {"x": torch.randint(28, (count, 9), generator=generator), "y": torch.randn(count, 1)}
+    return {"graphs": values, "skipped": [("a.csv", "line 3", "no atoms")], "splits": None}
+
+
+@pytest.mark.parametrize("damage", ["bit", "page"])
+def test_a_cache_with_a_wrong_bit_or_page_is_never_used(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, state, rng = tmp_path / "a.pt", graphs_of(500), random.Random(0)
+    cache.save(state, file)
+    whole, refused = file.read_bytes(), 0
+    for _ in range(200):
+        content, place = bytearray(whole), rng.randrange(len(whole))
+        if damage == "bit":
+            content[place] ^= 1 << rng.randrange(8)
+        else:
+            content[place : place + 4096] = bytes(len(content[place : place + 4096]))
+        file.write_bytes(content)
+        caplog.clear()
+        found = cache.load(file, state)
+        if found is None:
+            refused += 1
+            assert len(caplog.records) == 1 and "preparing again" in caplog.text
+    assert refused == 200
+
+
+def test_digests_see_every_value_type_shape_and_name() -> None:
+    parts: list[object] = [
+        *(None, 0, 0.0, False, "0", "", [], (), {}, [0], {"a": 0}, {"b": 0}, {"a": [0, [1]]}, {"a": [0, 1]}),
+        *(torch.zeros(2), torch.zeros(2, 1), torch.zeros(1, 2), torch.zeros(2, dtype=torch.int32)),
+        *(
+            torch.zeros(8, dtype=torch.uint8),
+            torch.zeros(2, dtype=torch.bool),
+            torch.zeros(()),
+            torch.ones(2),
+        ),
+    ]
+    assert len({cache.digest(part) for part in parts}) == len(parts)
+    assert cache.digest({"a": 1, "b": 2}) == cache.digest({"b": 2, "a": 1})
+    assert cache.digest(torch.tensor([float("nan")])) == cache.digest(torch.tensor([float("nan")]))
+
+
 @pytest.mark.parametrize("zipped", [True, False])
 def test_a_malicious_cache_is_refused_and_does_not_run(tmp_path: Path, zipped: bool) -> None:
     file, mark = tmp_path / "a.pt", tmp_path / "ran"
@@ -52,6 +99,7 @@ def test_a_malicious_cache_is_refused_and_does_not_run(tmp_path: Path, zipped: b
         torch.save({"graphs": Payload(mark)}, file)
     else:
         file.write_bytes(pickle.dumps(Payload(mark)))
+    files.write_verified(file, file.read_bytes())  # a checksum is easily made
     assert cache.load(file) is None
     assert not mark.exists()
 
@@ -59,9 +107,13 @@ def test_a_malicious_cache_is_refused_and_does_not_run(tmp_path: Path, zipped: b
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     file = tmp_path / "a.pt"
     cache.save({"x": 1}, file)
-    with pytest.raises(KeyboardInterrupt), cache.atomic_file(file) as half:
-        half.write(b"half")
+
+    def half(stream: BinaryIO) -> None:
+        stream.write(b"half")
         raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cache.write(file, half)
     assert cache.load(file) == {"x": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["a.pt"]
 
@@ -77,9 +129,12 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_full_disk_that_torch_disguises_is_recognised(tmp_path: Path) -> None:
-    full, target = Path("/dev/full"), tmp_path / "a.pt"
-    with pytest.raises(DataError, match="disk is full"), cache.atomic_file(target), full.open("wb") as file:
-        torch.save({"x": torch.zeros(100_000)}, file)
+    def to_full_disk(_: BinaryIO) -> None:
+        with Path("/dev/full").open("wb") as file:
+            torch.save({"x": torch.zeros(100_000)}, file)
+
+    with pytest.raises(DataError, match="disk is full"):
+        cache.write(tmp_path / "a.pt", to_full_disk)
 
 
 def test_leftovers_of_killed_processes_go_after_a_day(tmp_path: Path) -> None:
@@ -95,9 +150,12 @@ def test_checksums_are_remembered_until_the_file_changes(tmp_path: Path) -> None
     file, memory = tmp_path / "big", tmp_path / "checksums.json"
     file.write_bytes(b"a" * (5 << 20))
     first = cache.checksum(file, memory)
-    assert list(json.loads(memory.read_text()).values()) == [first]
-    memory.write_text(json.dumps(dict.fromkeys(json.loads(memory.read_text()), "remembered")))
+    known = json.loads(files.read_verified(memory))
+    assert list(known.values()) == [first]
+    files.write_verified(memory, json.dumps(dict.fromkeys(known, "remembered")))
     assert cache.checksum(file, memory) == "remembered"
+    memory.write_text(memory.read_text().replace("remembered", "rememberee"))
+    assert cache.checksum(file, memory) == first  # damaged, so not believed
     file.write_bytes(b"b" * (5 << 20))
     os.utime(file, ns=(1, 1))
     assert cache.checksum(file, memory) not in (first, "remembered")

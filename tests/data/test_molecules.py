@@ -1,5 +1,7 @@
 import csv
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -107,3 +109,32 @@ def test_penalised_logp_of_benzene() -> None:
     expected = (Crippen.MolLogP(benzene) - 2.4570934396) / 1.4343244011
     expected += (3.0525811293 - sascorer.calculateScore(benzene)) / 0.8335207025 + 0.0485696876 / 0.2860212110
     assert math.isclose(molecules.penalised_logp(benzene), expected, rel_tol=1e-9)
+
+
+def test_a_canonical_molecule_is_one_for_all_spellings() -> None:
+    from rdkit import Chem
+
+    text = "N[C@@H](C)C(=O)N[C@@H](CC(=O)O)C(=O)O"
+    molecule = molecules.parse(text)
+    first, order = molecules.canonical(molecule)
+    wanted = molecules.to_graph(first, "ogb")
+    symbols = [atom.GetSymbol() for atom in molecule.GetAtoms()]
+    assert [symbols[i] for i in order] == [atom.GetSymbol() for atom in first.GetAtoms()]
+    tags = set()
+    for seed in range(20):
+        other = Chem.MolToRandomSmilesVect(molecule, 1, randomSeed=seed)[0]
+        as_spelled = molecules.to_graph(molecules.parse(other), "ogb")
+        tags.add(tuple(sorted(as_spelled.x[:, 1].tolist())))
+        graph = molecules.to_graph(molecules.canonical(molecules.parse(other))[0], "ogb")
+        for key in ("x", "edge_index", "edge_attr"):
+            assert torch.equal(graph[key], wanted[key]), other
+    assert len(tags) > 1  # as it is spelled, the chirality tags differ
+
+
+def test_importing_ogb_asks_no_network() -> None:
+    script = (
+        "import threading; from graphgps_pearl.ogb_features import ogb_features; ogb_features();"
+        "import ogb.version; print(ogb.version.check_outdated, threading.active_count())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["None", "1"]

@@ -2,6 +2,7 @@ import io
 import os
 import pickle
 import subprocess
+import zipfile
 from collections import OrderedDict
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphgps_pearl.data.pickles import decode, read_index_lists, read_pickle
+from graphgps_pearl.data.pickles import decode, read_index_lists, read_pickle, require_own_bytes
 from graphgps_pearl.errors import DataError
 
 
@@ -170,3 +171,70 @@ def test_split_files(tmp_path: Path) -> None:
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.pickle: cannot be read \(No such file"):
         read_pickle(tmp_path / "none.pickle")
+
+
+NESTED = [
+    b"\x80\x02})" + b"\x85" * 300_000 + b"Ns.",
+    b"\x80\x02})" + b"\x85q\x00" * 300_000 + b"Ns.",
+    b"\x80\x02}" + b"(" * 200_000 + b"N" + b"t" * 200_000 + b"Ns.",
+    b"\x80\x04}N\x94" + b"\x85\x94h\x01" * 100 + b"Ns.",
+]
+
+
+@pytest.mark.parametrize("stream", NESTED)
+def test_nesting_that_would_overflow_the_stack_is_refused(tmp_path: Path, stream: bytes) -> None:
+    """Hashing tuples in tuples as a dict's key recurses in C: the first of these killed the interpreter."""
+    (tmp_path / "a.pickle").write_bytes(stream)
+    with pytest.raises(DataError, match=r"a\.pickle: no pickle of a dataset"):
+        read_pickle(tmp_path / "a.pickle")
+
+
+def test_nesting_of_ordinary_depth_is_read(tmp_path: Path) -> None:
+    content = {"a": [(1, (2, (3, (4,)))), {"b": [[[[[[5]]]]]]}], ("x", ("y", 1)): None}
+    assert read_pickle(write(tmp_path / "a.pickle", content)) == content
+
+
+def expanded(count: int) -> object:
+    storage = io.BytesIO()
+    torch.save(torch.arange(4).storage(), storage, _use_new_zipfile_serialization=False)
+
+    class Tensor:
+        def __reduce__(self) -> object:
+            inner = Call(torch.storage._load_from_bytes, storage.getvalue())
+            return torch._utils._rebuild_tensor_v2, (inner, 0, (count,), (0,), False, OrderedDict())
+
+    return Tensor()
+
+
+def test_a_tensor_larger_than_its_bytes_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.pickle", [expanded(1 << 40)])
+    assert path.stat().st_size < 2000
+    with pytest.raises(DataError, match="larger than its bytes"):
+        decode(read_pickle(path)[0], path, "it")
+    with pytest.raises(DataError, match="more elements than the file has bytes"):
+        require_own_bytes(read_pickle(path), path)
+
+
+def test_one_tensor_named_many_times_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    tensor = torch.zeros(10_000)
+    path = write(tmp_path / "a.pickle", [{"atoms": tensor} for _ in range(1000)])
+    assert path.stat().st_size < 100_000
+    with pytest.raises(DataError, match="more elements than the file has bytes"):
+        require_own_bytes((held["atoms"] for held in read_pickle(path)), path)
+    require_own_bytes([tensor], path)
+
+
+def test_packed_bytes_of_a_tensor_that_unpack_to_much_are_refused(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data/0", bytes(50 << 20))
+    payload = packed.getvalue()
+
+    class Tensor:
+        def __reduce__(self) -> object:
+            inner = Call(torch.storage._load_from_bytes, payload)
+            return torch._utils._rebuild_tensor_v2, (inner, 0, (1,), (1,), False, OrderedDict())
+
+    path = write(tmp_path / "a.pickle", [Tensor()])
+    with pytest.raises(DataError, match="unpack to more"):
+        decode(read_pickle(path)[0], path, "it")

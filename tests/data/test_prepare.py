@@ -287,3 +287,28 @@ def test_configs_that_contradict_the_dataset_are_found_without_data(make_cfg, se
 def test_the_selection_split_is_switchable(make_cfg) -> None:
     cfg = make_cfg("embedded", "wehi-logp", select_split="test")
     assert data.spec(cfg).select_split == "test"
+
+
+def test_the_identity_is_that_of_the_content(cfg, make_cfg, table: Path, tmp_path: Path) -> None:
+    first = data.load(cfg).identity
+    assert data.load(cfg).identity == data.load(cfg, [Scale(2.0)]).identity == first
+    moved = tmp_path / "elsewhere.csv"
+    moved.write_text(table.read_text() + "not a molecule,3\n")
+    words = {"split_mode": "random", "skip_bad_rows": True, "dir": tmp_path / "other"}
+    assert data.load(make_cfg("csv", "mine", path=moved, **words)).identity == first
+    table.write_text(table.read_text().replace("CCO,0", "CCO,0.5"))
+    assert data.load(cfg).identity != first
+
+
+def test_damaged_caches_are_prepared_again_and_the_data_is_the_same(cfg, caplog) -> None:
+    first = data.load(cfg, [Scale(2.0)])
+    for file in prepared(cfg):
+        content = bytearray(file.read_bytes())
+        at = content.index(b"\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09")  # the labels
+        content[at + 3] ^= 1
+        file.write_bytes(content)
+    caplog.clear()
+    again = data.load(cfg, [Scale(2.0)])
+    assert sum("preparing again" in record.getMessage() for record in caplog.records) == 2
+    assert again.identity == first.identity and again.prepare_seconds > 0
+    assert torch.equal(again.splits["train"].targets(), first.splits["train"].targets())

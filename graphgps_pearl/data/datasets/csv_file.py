@@ -46,7 +46,7 @@ _SPLIT_WORDS |= dict.fromkeys(("val", "valid", "validation"), "val") | {"test": 
 class CsvFile(Source):
     """Molecules of a CSV file; features OGB's or AttentiveFP's."""
 
-    version = 2
+    version = 3
     own_split_modes = ("standard", "scaffold", "size")
 
     def spec(self) -> DatasetSpec:
@@ -110,7 +110,8 @@ class CsvFile(Source):
         def graph(i: int) -> Data:
             smiles, *cells = table.cells(i)[: 1 + len(self._targets)]
             y = self._target(cells) if classes is None else _class_number(cells[0], classes)
-            data = molecules.to_graph(molecules.parse(smiles), features)
+            molecule, _ = molecules.canonical(molecules.parse(smiles))
+            data = molecules.to_graph(molecule, features)
             data.y = y
             return data
 

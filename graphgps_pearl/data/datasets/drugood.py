@@ -8,7 +8,6 @@ PEARL papers, or OGB's (``dataset.features: ogb``).
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from torch_geometric.data import Data
 
 from graphgps_pearl.data import molecules
+from graphgps_pearl.unpacking import open_gzip
 from graphgps_pearl.data.base import BadRowError, DatasetSpec, Facts, Items, Source, class_target
 from graphgps_pearl.data.cache import checksum
 from graphgps_pearl.data.download import locate
@@ -102,8 +102,8 @@ class DrugOOD(Source):
 
 def _splits_in(file: Path) -> dict[str, list[Any]]:
     try:
-        packed = file.read_bytes()
-        content = json.loads(gzip.decompress(packed) if file.suffix == ".gz" else packed)
+        with open_gzip(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            content = json.load(stream)
     except (ValueError, EOFError, zlib.error, RecursionError) as error:
         raise DataError(f"{file}: damaged or not JSON ({error}); get it again from {_WHERE}") from error
     except OSError as error:

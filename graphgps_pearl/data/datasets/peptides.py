@@ -21,6 +21,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgps_pearl.data import molecules
+from graphgps_pearl.data.archives import unzip
 from graphgps_pearl.data.base import (
     BROKEN,
     TRAIN_VAL_TEST,
@@ -33,11 +34,12 @@ from graphgps_pearl.data.base import (
 )
 from graphgps_pearl.data.cache import checksum
 from graphgps_pearl.data.csv_table import CsvTable, number, read_columns
-from graphgps_pearl.data.download import fetch_file, locate, unzip
+from graphgps_pearl.data.download import fetch_file, locate
 from graphgps_pearl.data.pickles import read_index_lists
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
 
+_MOST_BYTES = 4 << 30
 _DROPBOX = "https://www.dropbox.com/s/"
 _SPLIT_MD5 = "5a0114bdadc80b94fc7ae974f13ef061"
 _SPLIT_FILES = (
@@ -254,14 +256,15 @@ class Peptides(Source):
         raw = folder / "raw"
         if self.ready_tensors:
             archive = folder / f"{self.task.zip_folder}.zip"
-            fetch_file(self.task.zip_url, archive)
-            unzip(archive, {f"{self.task.zip_folder}/{s}.pt": raw / f"{s}.pt" for s in TRAIN_VAL_TEST})
+            fetch_file(self.task.zip_url, archive, None)  # its publisher names no checksum
+            members = {f"{self.task.zip_folder}/{s}.pt": raw / f"{s}.pt" for s in TRAIN_VAL_TEST}
+            unzip(archive, members, _MOST_BYTES)
             archive.unlink()
             return
         name, md5 = next(iter(self.task.csv_md5.items()))
-        fetch_file(self.task.csv_url, raw / name, md5)
+        fetch_file(self.task.csv_url, raw / name, f"md5:{md5}")
         split = _SPLIT_FILES[0] if self.task is _STRUCT else _SPLIT_FILES[1]
-        fetch_file(self.task.split_url, folder / split, _SPLIT_MD5)
+        fetch_file(self.task.split_url, folder / split, f"md5:{_SPLIT_MD5}")
 
 
 @register_dataset("OGB", "peptides-structural")

@@ -17,13 +17,15 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
+from graphgps_pearl.data.archives import unzip
 from graphgps_pearl.data.base import DatasetSpec, Facts, Items, Source, class_target
 from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import fetch_file, locate, unzip
+from graphgps_pearl.data.download import fetch_file, locate
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
 
 _URL = "https://www.chrsmrrs.com/graphkerneldatasets/{}.zip"
+_MOST_BYTES = 1 << 30
 _PARTS = ("A", "graph_indicator", "graph_labels")
 _GRAPHS = {"REDDIT-BINARY": 2000, "REDDIT-MULTI-5K": 4999}
 _CLASSES = {"REDDIT-BINARY": 2, "REDDIT-MULTI-5K": 5}
@@ -86,9 +88,9 @@ class TUDataset(Source):
     def _fetch(self, folder: Path) -> None:
         name = self.cfg.dataset.name
         archive = folder / f"{name}.zip"
-        fetch_file(_URL.format(name), archive)
+        fetch_file(_URL.format(name), archive, None)  # its publisher names no checksum
         files = [f"{name}_{part}.txt" for part in _PARTS]
-        unzip(archive, {f"{name}/{file}": folder / "raw" / file for file in files})
+        unzip(archive, {f"{name}/{file}": folder / "raw" / file for file in files}, _MOST_BYTES)
         archive.unlink()
 
 
