@@ -5,6 +5,7 @@ from __future__ import annotations
 from yacs.config import CfgNode
 
 from graphgps_pearl import config
+from graphgps_pearl.escaping import code, markdown
 from graphgps_pearl.inference.facts import ModelFacts
 from graphgps_pearl.training.metrics import METRICS
 
@@ -21,6 +22,8 @@ _LIMITS = {
 - Molecules unlike the training data (other elements, macrocycles, salts of several parts, hundreds of atoms)
   get a number all the same, and nothing warns that it means little.
 - It is no benchmark: do not compare with published errors on ZINC.
+- None of the training molecules has stereo marks, so what chirality adds to a prediction is not learned. The
+  same molecule has the same prediction in any spelling all the same: it is made canonical first.
 """,
 }
 _ANY_LIMITS = """\
@@ -31,17 +34,19 @@ _ANY_LIMITS = """\
 
 def write_card(cfg: CfgNode, facts: ModelFacts, notes: str = "") -> str:
     """The card as Markdown; ``notes`` are further limits in the author's words."""
+    units = facts.target_units or ("",) * len(facts.target_names)
     targets = ", ".join(
-        f"`{name}`" + (f" [{unit}]" if unit else "")
-        for name, unit in zip(facts.target_names, facts.target_units, strict=True)
+        code(name) + (f" \\[{markdown(unit)}]" if unit else "")
+        for name, unit in zip(facts.target_names, units, strict=True)
     )
+    source = code(f"dataset.format: {cfg.dataset.format}")
     total = sum(facts.parameters.values())
-    parts = ", ".join(f"{part} {count:,}" for part, count in facts.parameters.items())
+    parts = ", ".join(f"{markdown(part)} {count:,}" for part, count in facts.parameters.items())
     return f"""\
-# {facts.name}
+# {markdown(facts.name)}
 
-{cfg.model.type} with `{cfg.dataset.node_encoder_name}`, which predicts {targets or "classes"} \
-({facts.task_type}) from SMILES.
+{markdown(cfg.model.type)} with {code(cfg.dataset.node_encoder_name)}, which predicts \
+{targets or "classes"} ({facts.task_type}) from SMILES.
 
     python -m graphgps_pearl predict FOLDER molecules.smi -o predictions.csv
 
@@ -49,7 +54,7 @@ FOLDER is this folder (a shipped model also goes by its name).
 
 ## Data
 
-{_DATA.get(facts.dataset, f"{facts.dataset} (`dataset.format: {cfg.dataset.format}`).")}
+{_DATA.get(facts.dataset, f"{markdown(facts.dataset)} ({source}).")}
 {_subset(cfg)}{_statistics(facts)}
 
 ## Model and schedule
@@ -85,7 +90,10 @@ def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:
         f"`{cfg.model.loss_fun}`, seed {cfg.seed}. Encodings: {', '.join(config.encodings(cfg)) or 'none'}."
     )
     if "epoch" in facts.metrics:
-        text += f"\nThe weights are those of epoch {int(facts.metrics['epoch']) + 1}, chosen by validation."
+        text += f"\nThe weights are those of epoch {int(facts.metrics['epoch']) + 1}"
+        text += f", {facts.chosen}." if facts.chosen else "."
+    elif facts.chosen:
+        text += f"\nThe weights are {facts.chosen}."
     return text
 
 
@@ -101,7 +109,7 @@ def _metrics(facts: ModelFacts, cfg: CfgNode) -> str:
     lines = [f"| split | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
     for split in splits:
         cells = [f"{facts.metrics.get(f'{split}_{name}', float('nan')):.4f}" for name in names]
-        lines.append(f"| {split} | {' | '.join(cells)} |")
+        lines.append(f"| {markdown(split)} | {' | '.join(cells)} |")
     if facts.target_mean is not None and not cfg.dataset.standardise:
         lines.append("\nIn units of the targets' standard deviations.")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
+from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.molecule_files import MoleculeTable, read_molecules
 from graphgps_pearl.inference.places import is_config, shipped_names
 
@@ -97,7 +98,8 @@ def describe(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         model = _load_any(args.model, tuple(args.overrides), device="cpu")
         from graphgps_pearl.inference.describe import describe_model
 
-        print(describe_model(model, timing=not args.no_timing))
+        for line in describe_model(model, timing=not args.no_timing).splitlines():
+            print(printable(line))
 
     return _run(work)
 

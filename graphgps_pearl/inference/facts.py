@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from typing import Any
 
 from graphgps_pearl.errors import DataError
@@ -11,10 +12,65 @@ from graphgps_pearl.errors import DataError
 #: Formats of datasets whose graphs are made from SMILES by :mod:`graphgps_pearl.data.molecules`.
 SMILES_FORMATS = ("embedded", "csv", "OGB", "PyG-LRGB", "DrugOOD")
 
+TASK_TYPES = ("regression", "classification", "classification_binary", "classification_multilabel")
+
 _PEPTIDES = {f"Inertia_{kind}_{axis}": "Å²" for kind in ("mass", "valence") for axis in "abc"}
 _PEPTIDES |= {f"length_{axis}": "Å" for axis in "abc"} | {"Plane_best_fit": "Å"}
 #: Units of the targets of known datasets, by name; others have none that we know of.
 UNITS = {"peptides-3d": _PEPTIDES, "Peptides-struct": _PEPTIDES}
+
+
+_MOST = 1_000_000  # inputs, targets, names: far beyond any model, far below what fills a memory
+
+
+def _is_name(value: object) -> bool:
+    """Text that a terminal shows and does not obey."""
+    return isinstance(value, str) and value.isprintable() and len(value) <= 1000
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MOST
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) <= _MOST and all(map(_is_name, value))
+
+
+def _are_statistics(value: object) -> bool:
+    """None, or finite numbers."""
+    return value is None or (isinstance(value, tuple) and all(_is_number(v) and isfinite(v) for v in value))
+
+
+def _maps_to(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: (
+        isinstance(value, Mapping) and all(_is_name(key) and fits(held) for key, held in value.items())
+    )
+
+
+_NAME = (_is_name, "a name of printable characters")
+_SIZE = (_is_size, f"a whole number from 0 to {_MOST:,}")
+_NAMES = (_are_names, "a list of names of printable characters")
+_STATISTICS = (_are_statistics, "null or a list of finite numbers")
+#: What each field of a model's description may be: a test, and words for it.
+_ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("name", "dataset", "chosen"), _NAME),
+    "task_type": (lambda value: value in TASK_TYPES, f"one of {', '.join(TASK_TYPES)}"),
+    **dict.fromkeys(("dim_in", "edge_dim", "dim_out"), _SIZE),
+    **dict.fromkeys(("target_names", "target_units", "class_names"), _NAMES),
+    **dict.fromkeys(("target_mean", "target_std"), _STATISTICS),
+    "metrics": (_maps_to(_is_number), "numbers by name"),
+    "parameters": (_maps_to(lambda value: type(value) is int), "whole numbers by name"),
+    "versions": (_maps_to(_is_name), "names by name"),
+}
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 @dataclass(frozen=True)
@@ -22,7 +78,8 @@ class ModelFacts:
     """The data's side of a model: sizes, names, and how a prediction becomes a quantity.
 
     ``target_mean`` and ``target_std`` [dim_out] are those of standardised targets (original = y * std +
-    mean), else None. ``metrics`` are the values of the weights' epoch, as ``<split>_<metric>``.
+    mean), else None. ``metrics`` are the values of the weights' epoch, as ``<split>_<metric>``;
+    ``chosen`` says why these weights.
     """
 
     name: str
@@ -39,6 +96,7 @@ class ModelFacts:
     metrics: Mapping[str, float] = field(default_factory=dict)
     parameters: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    chosen: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Lists, numbers and strings."""
@@ -46,22 +104,34 @@ class ModelFacts:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], where: str) -> ModelFacts:
-        """Inverse of :meth:`to_json`; ``where`` names the file in errors."""
+        """Inverse of :meth:`to_json`; ``where`` names the file in errors. Every type and size is checked."""
         known = {name: content[name] for name in cls.__dataclass_fields__ if name in content}
-        for name in ("target_names", "target_units", "class_names", "target_mean", "target_std"):
-            if isinstance(known.get(name), list):
-                known[name] = tuple(known[name])
+        for name, value in known.items():
+            if isinstance(value, list):
+                known[name] = tuple(value)
+        for name, (fits, allowed) in _ALLOWED.items():
+            if name in known and not fits(known[name]):
+                raise DataError(f"{where}: {name} is {_short(content[name])}, not {allowed}")
         try:
             facts = cls(**known)
-            widths = {len(v) for v in (facts.target_mean, facts.target_std) if v is not None}
         except TypeError as error:
             raise DataError(f"{where}: is not a model's description ({error})") from None
-        sizes = (facts.dim_in, facts.edge_dim, facts.dim_out)
-        if facts.class_names:
-            widths.add(len(facts.class_names))
-        if not all(isinstance(size, int) and size >= 0 for size in sizes) or widths - {facts.dim_out}:
-            raise DataError(f"{where}: the sizes of inputs, targets and their statistics do not fit together")
+        wrong = facts._misfit()
+        if wrong:
+            raise DataError(f"{where}: {wrong}; export the model again")
         return facts
+
+    def _misfit(self) -> str:
+        """Which values do not fit together, in words; '' if all do."""
+        for name in ("target_mean", "target_std", "class_names"):
+            value = getattr(self, name)
+            if value and len(value) != self.dim_out:
+                return f"{name} has {len(value)} values for dim_out {self.dim_out}"
+        if (self.target_mean is None) != (self.target_std is None):
+            return "target_mean and target_std are only of use together, and one is missing"
+        if self.target_units and len(self.target_units) != len(self.target_names):
+            return f"{len(self.target_units)} target_units for {len(self.target_names)} target_names"
+        return ""
 
     @property
     def columns(self) -> tuple[str, ...]:

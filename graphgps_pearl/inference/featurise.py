@@ -12,7 +12,10 @@ from graphgps_pearl.data import BadRowError, molecules
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.inference.facts import SMILES_FORMATS, ModelFacts
 
-Featuriser = Callable[[str], Data]
+Featuriser = Callable[[str], tuple[Data, list[int]]]
+#: Formats whose published SMILES were featurised as they are spelled. A model of them has learned what OGB's
+#: chirality means in that spelling, which a canonical one would change.
+_SPELLED_AS_PUBLISHED = ("OGB", "PyG-LRGB")
 
 
 def features_of(cfg: CfgNode, facts: ModelFacts) -> str:
@@ -32,18 +35,26 @@ def features_of(cfg: CfgNode, facts: ModelFacts) -> str:
 
 
 def featuriser(cfg: CfgNode, facts: ModelFacts) -> Featuriser:
-    """A function from one SMILES to one graph, which raises BadRowError where there is none."""
+    """A function from one SMILES to its graph, and to the number that each node's atom has in the SMILES.
+
+    The graph does not depend on the spelling, unless the model was trained on spellings as published. Where
+    there is no graph, BadRowError is raised.
+    """
     features = features_of(cfg, facts)
     transforms = encoders.required_transforms(cfg)
 
-    def graph_of(smiles: str) -> Data:
-        graph = molecules.to_graph(molecules.parse(smiles.strip()), features)
+    def graph_of(smiles: str) -> tuple[Data, list[int]]:
+        molecule = molecules.parse(smiles.strip())
+        order = list(range(molecule.GetNumAtoms()))
+        if cfg.dataset.format not in _SPELLED_AS_PUBLISHED:
+            molecule, order = molecules.canonical(molecule)
+        graph = molecules.to_graph(molecule, features)
         for transform in transforms:
             try:
                 graph = transform(graph)
             except (ValueError, RuntimeError, IndexError) as error:
                 reason = (str(error).splitlines() or [type(error).__name__])[0]
                 raise BadRowError(f"{type(transform).__name__}: {reason}") from error
-        return graph
+        return graph, order
 
     return graph_of

@@ -23,6 +23,7 @@ from graphgps_pearl.data import BadRowError
 from graphgps_pearl.data.sampler import Bounds, cut
 from graphgps_pearl.encoders import PosEncEncoder
 from graphgps_pearl.errors import UserError
+from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.facts import ModelFacts
 from graphgps_pearl.inference.featurise import featuriser
 
@@ -58,7 +59,7 @@ class Predictions:
         lines = ["  ".join(("SMILES", *self.columns))]
         for row, smiles in enumerate(self.smiles):
             cells = [self.errors[row]] if row in self.errors else [f"{v:.4f}" for v in self.values[row]]
-            lines.append("  ".join((smiles, *cells)))
+            lines.append("  ".join(map(printable, (smiles, *cells))))
         return "\n".join(lines)
 
 
@@ -126,7 +127,7 @@ class Model:
         if isinstance(smiles, str):
             raise UserError(f"predict wants a list of SMILES; write predict([{smiles!r}])")
         tables = self._tables(tables)
-        graphs, errors = self._graphs(smiles, notify)
+        graphs, _, errors = self._graphs(smiles, notify)
         rows = list(graphs)
         outputs = np.full((tables, len(smiles), self.facts.dim_out), np.nan)
         for batch, members in self._batches(list(graphs.values()), batch_size):
@@ -154,7 +155,7 @@ class Model:
                 f"{self.facts.name} has no positional encoding: its node encoder is "
                 f"{self.cfg.dataset.node_encoder_name}"
             )
-        graphs, errors = self._graphs(smiles, notify)
+        graphs, orders, errors = self._graphs(smiles, notify)
         rows = list(graphs)
         arrays = {
             name: [np.zeros((0, self.cfg[f"posenc_{name}"].get("dim_pe", 0)), np.float32) for _ in smiles]
@@ -164,7 +165,7 @@ class Model:
             sizes = batch.ptr.diff().tolist()
             for name, encoder in found.items():
                 for i, part in zip(members, encoder.encode(batch).float().cpu().split(sizes), strict=True):
-                    arrays[name][rows[i]] = part.numpy()
+                    arrays[name][rows[i]] = part.numpy()[np.argsort(orders[rows[i]])]
             if notify is not None:
                 notify(len(members))
         return Encodings(list(smiles), arrays, errors)
@@ -180,19 +181,22 @@ class Model:
             raise UserError(f"tables: expected a whole number from 1 up, not {tables}")
         return tables if self.draws_samples else 1
 
-    def _graphs(self, smiles: Sequence[str], notify: Notify | None) -> tuple[dict[int, Data], dict[int, str]]:
-        """Graphs and reasons, each by row."""
+    def _graphs(
+        self, smiles: Sequence[str], notify: Notify | None
+    ) -> tuple[dict[int, Data], dict[int, list[int]], dict[int, str]]:
+        """Graphs, the numbers of their nodes' atoms in the SMILES, and reasons, each by row."""
         graph_of = featuriser(self.cfg, self.facts)
         graphs: dict[int, Data] = {}
+        orders: dict[int, list[int]] = {}
         errors: dict[int, str] = {}
         for row, text in enumerate(smiles):
             try:
-                graphs[row] = graph_of(text)
+                graphs[row], orders[row] = graph_of(text)
             except BadRowError as error:
                 errors[row] = str(error)
                 if notify is not None:
                     notify(1)
-        return graphs, errors
+        return graphs, orders, errors
 
     def _batches(self, graphs: Sequence[Data], batch_size: int) -> Iterator[tuple[Batch, list[int]]]:
         """Batches of similar sizes, each with the numbers of its graphs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 import numpy as np
 
 from graphgps_pearl.errors import DataError, UserError
+from graphgps_pearl.escaping import csv_cell, printable
 
 if TYPE_CHECKING:
     from graphgps_pearl.inference.model import Encodings
@@ -48,6 +49,8 @@ class PredictionWriter:
             except OSError as error:
                 raise DataError(f"{self.path}: cannot be written ({error.strerror or error})") from error
         self._writer = csv.writer(self._stream, lineterminator="\n")
+        # Columns of the input are kept as they are in a file; a terminal would obey what is in them.
+        self._shown: Callable[[object], object] = printable if self._stream.isatty() else lambda cell: cell
         return self
 
     def __exit__(
@@ -66,14 +69,15 @@ class PredictionWriter:
     def header(self, kept: Sequence[str], predicted: Sequence[str], *, with_spread: bool) -> None:
         """Input columns, predictions, spreads over sample tables, reasons."""
         spreads = [f"spread_{name.split('_', 1)[1]}" for name in predicted] if with_spread else []
-        self._writer.writerow([*kept, *_fresh([*predicted, *spreads, ERROR_COLUMN], kept)])
+        ours = map(csv_cell, _fresh([*predicted, *spreads, ERROR_COLUMN], kept))
+        self._writer.writerow(map(self._shown, [*kept, *ours]))
         self._written = True
 
     def row(self, kept: Sequence[str], values: Any, spread: Any, error: str) -> None:
         """One molecule; empty predictions where there is an error."""
         numbers = [*values, *(spread if spread is not None else ())]
         cells = ["" if error or not np.isfinite(number) else f"{number:.6g}" for number in numbers]
-        self._writer.writerow([*kept, *cells, error])
+        self._writer.writerow(map(self._shown, [*kept, *cells, csv_cell(error)]))
 
 
 def _fresh(names: Iterable[str], taken: Sequence[str]) -> list[str]:

@@ -17,9 +17,9 @@ from graphgps_pearl.inference.loading import load, untrained
 ENCODERS = ("Atom+BPEARL", "Atom+RPEARL", "Atom+RWSE+BPEARL")
 
 
-def spellings(smiles: list[str]) -> list[str]:
+def spellings(smiles: list[str], seed: int = 0) -> list[str]:
     """The same molecules with their atoms in another order."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     written = []
     for text in smiles:
         molecule = Chem.MolFromSmiles(text)
@@ -59,21 +59,14 @@ def test_the_spelling_of_a_smiles_does_not_matter_without_samples(trained, smile
     np.testing.assert_allclose(second.values, first.values, rtol=1e-4, atol=1e-5)
 
 
-def test_tables_of_samples_average_the_spelling_away(trained, smiles):
+def test_the_spread_over_tables_says_what_one_table_is_worth(trained, smiles):
     model = load(trained("Atom+RPEARL"), "cpu")
     assert model.draws_samples
-    other = spellings(smiles)
-
-    def difference(tables: int) -> float:
-        gap = model.predict(smiles, tables=tables).values - model.predict(other, tables=tables).values
-        return float(np.abs(gap).mean())
-
-    assert 0 < difference(16) < 0.6 * difference(1)
     result = model.predict(smiles, tables=16)
     assert result.spread is not None
     assert result.spread.shape == result.values.shape
     assert (result.spread > 0).all()
-    # The spread says what one table is worth: another table's prediction is about that far away.
+    # Another table's prediction is about that far away.
     gap = np.abs(model.predict(smiles, tables=1).values - result.values)
     assert 0.3 < gap.mean() / result.spread.mean() < 2
     assert model.predict(smiles, tables=1).spread is None
@@ -127,13 +120,13 @@ def test_a_model_folder_predicts_the_same_without_the_data(trained, smiles, tmp_
 def test_standardised_targets_come_back_in_their_units(trained, tmp_path):
     run = tmp_path / "results" / "run" / "0"
     shutil.copytree(trained("Atom+BPEARL"), run)
-    plain = load(run, "cpu").predict(["CCO"])
     facts = json.loads((run / "data.json").read_text())
+    own = (load(run, "cpu").predict(["CCO"]).values - facts["target_mean"]) / facts["target_std"]
     facts |= {"target_mean": [3.0, -1.0], "target_std": [2.0, 0.5], "name": "peptides-3d"}
     facts["target_names"] = ["length_a", "Spherocity"]
     (run / "data.json").write_text(json.dumps(facts))
     scaled = load(run, "cpu").predict(["CCO"])
-    np.testing.assert_allclose(scaled.values, plain.values * [2.0, 0.5] + [3.0, -1.0], rtol=1e-6)
+    np.testing.assert_allclose(scaled.values, own * [2.0, 0.5] + [3.0, -1.0], rtol=1e-6)
     assert scaled.columns == ("pred_length_a [Å]", "pred_Spherocity")
 
 
@@ -178,3 +171,24 @@ def test_models_of_other_graphs_say_why_they_cannot_read_smiles():
     model = untrained(f"{configs}/zinc-none.yaml", device="cpu")
     with pytest.raises(UserError, match="28 atom types"):
         model.predict(["CCO"])
+
+
+PEPTIDES = [Chem.MolToSmiles(Chem.MolFromSequence(s)) for s in ("A", "ACDE", "WYV", "IKT", "PGM", "FLRHS")]
+
+
+@pytest.mark.parametrize("model", ["wehi-logp", "Atom+RPEARL"])
+def test_chiral_molecules_have_one_prediction_in_any_spelling(trained, model):
+    """OGB's chirality tag depends on the order of the atoms; predictions of peptides moved by up to 0.22."""
+    loaded = load(model if model == "wehi-logp" else trained(model), "cpu")
+    first = loaded.predict(PEPTIDES).values
+    for seed in range(5):
+        np.testing.assert_array_equal(loaded.predict(spellings(PEPTIDES, seed)).values, first)
+    mirrored = [text.replace("@@", "!").replace("@", "@@").replace("!", "@") for text in PEPTIDES]
+    assert (loaded.predict(mirrored).values != first).any()  # the label still says something
+
+
+def test_encodings_come_in_the_order_of_the_smiles(trained):
+    model = load(trained("Atom+BPEARL"), "cpu")
+    forward, backward = (model.encode([text]).arrays["BPEARL"][0] for text in ("CCO", "OCC"))
+    np.testing.assert_allclose(forward, backward[::-1], rtol=1e-5)
+    assert not np.allclose(forward[0], forward[1])
