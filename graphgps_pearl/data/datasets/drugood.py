@@ -16,12 +16,12 @@ from typing import Any
 from torch_geometric.data import Data
 
 from graphgps_pearl.data import molecules
-from graphgps_pearl.unpacking import open_gzip
 from graphgps_pearl.data.base import BadRowError, DatasetSpec, Facts, Items, Source, class_target
 from graphgps_pearl.data.cache import checksum
 from graphgps_pearl.data.download import locate
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.unpacking import open_gzip
 
 SPLITS = ("train", "iid_val", "iid_test", "ood_val", "ood_test")
 _NAMES = [
