@@ -17,7 +17,8 @@ dataset:
   {{format: csv, name: atoms, path: {path}, target_columns: [atoms, rings], task: graph,
    task_type: regression,
    split_mode: standard, split_column: split, node_encoder: true, node_encoder_name: {encoder},
-   node_encoder_bn: false, edge_encoder: true, edge_encoder_name: Bond, edge_encoder_bn: false}}
+   node_encoder_bn: false, standardise: false,
+   edge_encoder: true, edge_encoder_name: Bond, edge_encoder_bn: false}}
 posenc_RPEARL: {{dim_pe: 8, hidden_dim: 8, num_layers: 2, num_samples: 8}}
 posenc_BPEARL: {{dim_pe: 8, hidden_dim: 8, num_layers: 3}}
 posenc_RWSE: {{dim_pe: 8, kernel: {{times_func: "range(1,9)"}}, model: Linear, raw_norm_type: BatchNorm}}
