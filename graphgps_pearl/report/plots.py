@@ -244,8 +244,12 @@ def all_plots(comparison: Comparison) -> list[Plot]:
     evaluated = {name: read_samples(some[0].path) for name, some in comparison.runs.items()}
     present = {name: found for name, found in evaluated.items() if found is not None}
     if present:
-        for name, figure in samples_plots(present).items():
-            figures[name] = (figure, "one trained R-PEARL model at several numbers of samples M")
+        captions = (
+            "metric of trained R-PEARL models against the number of samples M",
+            "relative error of their encodings against M",
+        )
+        for (name, figure), caption in zip(samples_plots(present).items(), captions, strict=True):
+            figures[name] = (figure, caption)
     return [Plot(f"{name}.png", png(figure), caption) for name, (figure, caption) in figures.items()]
 
 

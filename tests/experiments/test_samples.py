@@ -43,8 +43,8 @@ def test_the_report_shows_the_curves_and_the_molecules(trained, tmp_path):
     shutil.copytree(trained.path().parents[1], results)
     assert report([str(results)]) == 0
     page = (results / "report.html").read_text()
-    for name in ("metric-by-samples.png", "encoding-error-by-samples.png", "small-run: RPEARL"):
-        assert f'alt="{name}"' in page
+    for caption in ("metric of trained R-PEARL", "relative error of their encodings", "small-run: RPEARL"):
+        assert f'alt="{caption}' in page
     assert (results / "encoding-error-by-samples.png").read_bytes().startswith(b"\x89PNG")
     assert page.count("data:image/png;base64,") == 4 + 2 + 1
 
