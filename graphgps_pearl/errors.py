@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: one line that names what is at fault and what to do."""
+"""Errors that the user can fix: one line that names what is at fault and what to do."""
 
 
 class UserError(Exception):

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _stop(f"{arguments[0]}: no such file; {USAGE}")
     if not (script.parent / "graphgps" / "__init__.py").is_file():
         return _stop(
-            f"{script}: there is no package graphgps beside it; is this a GraphGPS checkout? {USAGE}"
+            f"{script}: there is no package graphgps next to it; is this a GraphGPS checkout? {USAGE}"
         )
     sys.argv = [str(script), *arguments[1:]]
     sys.path.insert(0, str(script.parent))

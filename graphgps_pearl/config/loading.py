@@ -43,8 +43,8 @@ def load(path: str | Path, overrides: Iterable[object] = ()) -> CfgNode:
 
     Args:
         path: the file, or the name of a shipped config (``zinc-bpearl``); with ``base: OTHER.yaml`` a file
-            holds deltas from that file, which stands beside it.
-        overrides: keys and values in turn, as on the command line: ``["gt.layers", "4", "seed", 1]``.
+            holds deltas from that file, which is in the same folder.
+        overrides: alternating keys and values, as on the command line: ``["gt.layers", "4", "seed", 1]``.
     """
     settings = [*file_settings(find(path)), *_pairs(overrides)]
     return _finish(defaults(), settings, {}, _clip(str(path), 300))
@@ -62,7 +62,7 @@ def file_settings(path: Path, above: tuple[Path, ...] = ()) -> list[Setting]:
 
 
 def _beside(path: Path, raw: object, name: str) -> Path:
-    """The file that ``base`` names: beside ``path`` and nowhere else."""
+    """The file that ``base`` names: in the folder of ``path`` and nowhere else."""
     if not isinstance(raw, Scalar) or not raw.text or Path(raw.text).name != raw.text:
         raise ConfigError(f"{name}: base = {_shown(raw)}: expected the name of a file in the same folder")
     return path.with_name(raw.text)
@@ -260,10 +260,10 @@ def _near_file(path: Path) -> str:
     if path.stem in names():
         return f"; did you mean {path.stem}, which comes with the package?"
     try:
-        beside = [other.name for other in path.parent.iterdir() if other.suffix in SUFFIXES]
+        neighbours = [other.name for other in path.parent.iterdir() if other.suffix in SUFFIXES]
     except OSError:
         return ""
-    near = get_close_matches(path.name, beside, n=1)
+    near = get_close_matches(path.name, neighbours, n=1)
     return f"; did you mean {path.parent / near[0]}?" if near else ""
 
 

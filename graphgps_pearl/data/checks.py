@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def list_skipped(skipped: Sequence[SkippedRow], file: Path) -> None:
-    """Write the rows that gave no graph beside the cache ``file``."""
+    """Write the rows that gave no graph next to the cache ``file``."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(("file", "row", "reason"))

@@ -1,7 +1,7 @@
 """Datasets that third-party code registered with GraphGym's ``register_loader``.
 
-GraphGym asks every loader in turn with (format, name, dir); the first that answers wins. Its dataset brings
-``split_idxs`` or ``train_graph_index``-like attributes, or leaves splitting to ``dataset.split_mode``.
+GraphGym asks one loader after the other with (format, name, dir); the first that answers wins. Its dataset
+has ``split_idxs`` or ``train_graph_index``-like attributes, or leaves splitting to ``dataset.split_mode``.
 Where its bytes come from is not known to us, so nothing of it is cached.
 """
 

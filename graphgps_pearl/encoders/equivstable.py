@@ -53,7 +53,7 @@ class EquivStableLapPENodeEncoder(SpectralEncoder):
 
     @classmethod
     def columns(cls, settings: Any) -> int:
-        """None: the encoding stays beside ``batch.x``."""
+        """None: the encoding is not part of ``batch.x``."""
         return 0
 
     def encode(self, batch: Batch) -> Tensor:

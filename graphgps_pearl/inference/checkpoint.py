@@ -31,7 +31,7 @@ def read_run(path: Path, device: str | torch.device = "cpu") -> Model:
         raise DataError(f"{folder.path}: has no checkpoint; train it first (python main.py --cfg ...)")
     if not folder.config.is_file():
         raise DataError(
-            f"{file}: config.yaml is not beside it; keep a checkpoint in its run folder, or export it"
+            f"{file}: config.yaml is not in its folder; keep a checkpoint in its run folder, or export it"
         )
     cfg = config.load(folder.config)
     content = read_checkpoint(file)

@@ -1,4 +1,4 @@
-"""Results on disk: a CSV of predictions beside the input's columns, an npz of encodings. Whole or absent."""
+"""Results on disk: a CSV of the input's columns with predictions, an npz of encodings. Whole or absent."""
 
 from __future__ import annotations
 

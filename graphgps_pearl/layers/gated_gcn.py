@@ -47,7 +47,7 @@ class GatedGCN(nn.Module):
         act: activation.
         dropout: of the edge update. The caller treats the node update as that of any other convolution.
         residual: whether edges keep their features and add the update to them.
-        update_edges: False for a network's last layer: nobody reads its edges, so there is nothing to
+        update_edges: False for a network's last layer: its edges are not read, so there is nothing to
             normalise (2·dim parameters that would never get a gradient).
         equivstable_pe: whether messages are weighed by the distance of encodings, g above.
     """

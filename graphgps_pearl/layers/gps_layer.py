@@ -83,7 +83,7 @@ class DegreeScaler(nn.Module):
 
 
 class GPSLayer(nn.Module):
-    """Local message passing beside global attention, then a feed-forward block.
+    """Local message passing and global attention in parallel, then a feed-forward block.
 
     Args:
         dim: F, the width.
@@ -95,7 +95,7 @@ class GPSLayer(nn.Module):
         attn_dropout: of the attention weights.
         norm: ``batch``, ``layer`` or ``none``.
         edge_dim: D, the width of the edge features; None where there are none.
-        update_edges: False for the network's last layer, whose edges nobody reads.
+        update_edges: False for the network's last layer, whose edges are not read.
         equivstable_pe: weigh messages by the distance of encodings that the layout holds.
         pna_degrees: histogram of in-degrees, for PNA.
         attn_gate: ``none``, ``head`` or ``channel``, see :class:`~graphgps_pearl.layers.attention.Gate`.
@@ -156,7 +156,7 @@ class GPSLayer(nn.Module):
                 f"{key}: it acts on attention, and gt.layer_type has none: name a global model there"
             )
         self.degree_scaler = DegreeScaler(dim) if degree_scaler else None
-        # A norm exists only beside what it normalises: no parameter without a gradient.
+        # A norm exists only with what it normalises: no parameter without a gradient.
         self.norm_local = None if self.local is None else Norm(dim, norm)
         self.norm_attention = None if self.attention is None else Norm(dim, norm)
         self.dropout = nn.Dropout(dropout)

@@ -17,7 +17,7 @@ _USUAL_PARTS = {"encoder": "encoder", "post_mp": "head"}
 def count_parameters(model: nn.Module) -> dict[str, int]:
     """Number of trainable parameters by part, in the order of :data:`PARTS`.
 
-    A module says in ``parts`` which part each of its children belongs to; what nobody claims is ``other``,
+    A module says in ``parts`` which part each of its children belongs to; what none claims is ``other``,
     which is left out where it is empty. The counts add up to all trainable parameters, each counted once.
     """
     part_of: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""Published figures, to be shown beside measured ones and never mixed with them."""
+"""Published figures, shown next to measured ones and never mixed with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One training run, from a resolved config to its result: the only place in this room that reads ``cfg``."""
+"""One training run, from a resolved config to its result: the only module here that reads ``cfg``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmark measures: each suite gives cases, and sentences to print beside them."""
+"""What the benchmark measures: each suite gives cases, and sentences to print with them."""
 
 from suites.case import Case, Step
 from suites.encodings import pe_suite, scale_suite

@@ -25,7 +25,7 @@ DENSE_NODES = 5_000  # of the largest graph whose dense Laplacian is decomposed
 
 
 def pe_suite(args: argparse.Namespace) -> Iterator[Case | str]:
-    """Forward + backward against padded rows; forward alone against eigenvectors, which nobody trains."""
+    """Forward + backward against padded rows; forward alone against eigenvectors, which are not trained."""
     batch_of = {"zinc": 128, "peptides": args.peptides_batch}
     for kind, num_taps in (("zinc", 7), ("peptides", 1)):
         sizes = (TOY if args.toy else AUTHORS[kind]) | {"num_taps": num_taps}

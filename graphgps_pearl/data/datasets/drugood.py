@@ -96,7 +96,7 @@ class DrugOOD(Source):
             ]
             return next((file for file in candidates if file.is_file()), None)
 
-        wanted = f"put {name}.json there; it cannot be downloaded by script and is to be had from {_WHERE}"
+        wanted = f"put {name}.json there; it cannot be downloaded by a script; get it from {_WHERE}"
         return locate(self, self.dir / "DrugOOD", look, None, wanted)
 
 
