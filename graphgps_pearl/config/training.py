@@ -19,6 +19,11 @@ def _part_of_a_name(text: str) -> str | None:
     return "expected text without / and \\" if "/" in text or "\\" in text else None
 
 
+def _metric_names(names: list[str]) -> str | None:
+    # Columns are <split>_<metric>.
+    return "expected names without _, such as [medae]" if any("_" in name for name in names) else None
+
+
 _RUN = {
     "out_dir": Key("results", "Folder of the results; each config file gets a folder of its own in it."),
     "name_tag": Key(
@@ -34,6 +39,12 @@ _RUN = {
         "argmax",
         "Whether the best is the largest or the smallest value of metric_best.",
         choices=("argmax", "argmin"),
+    ),
+    "custom_metrics": Key(
+        [],
+        "Further metrics to report, registered with GraphGym's register_metric.",
+        type=list[str],
+        check=_metric_names,
     ),
     "run_multiple_splits": Key(
         [], "Run once per listed split instead of once per seed.", type=list[int], min=0

@@ -33,7 +33,7 @@ _ALWAYS: Table = (
 )
 
 _NO_EFFECT: Table = (
-    ("metrics follow from the task", {"custom_metrics": list[str], "model.thresh": 0.5}),
+    ("the threshold of binary classification is 0.5", {"model.thresh": 0.5}),
     ("tables choose their own decimals", {"round": 5}),
     ("names of files and folders are fixed", {"cfg_dest": "config.yaml", "run_dir": ""}),
     ("messages go to the terminal and to the run's log", {"print": "both"}),
@@ -125,7 +125,7 @@ def _key(name: str, default: Value, reason: str, always: bool) -> Key:
     about = f"{reason[0].upper()}{reason[1:]}."
     if default is int:
         return Key(None, about, type=int, optional=True, used=False)
-    if default in (list[str], list[float]):
+    if default == list[float]:
         return Key([], about, type=default, used=False)
     of = list[int] if isinstance(default, list) else None
     return Key(default, about, type=of, used=False, always=always, **_CHECKS.get(name, {}))

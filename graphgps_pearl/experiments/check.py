@@ -25,14 +25,15 @@ def check(cfg: CfgNode, *, budget: bool = True) -> Selection:
     from graphgps_pearl import data, encoders, networks
     from graphgps_pearl.registry import register
     from graphgps_pearl.training.losses import make_loss
-    from graphgps_pearl.training.metrics import best_metric
+    from graphgps_pearl.training.metrics import best_metric, custom_metrics
     from graphgps_pearl.training.run import require_budget
 
     register()
-    make_loss(cfg.model.loss_fun, cfg.dataset.task_type)
-    metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, cfg.dataset.task_type)
-    encoders.required_transforms(cfg)
     spec = data.spec(cfg)
+    make_loss(cfg.model.loss_fun, cfg.dataset.task_type)
+    custom = tuple(custom_metrics(cfg.custom_metrics))
+    metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, cfg.dataset.task_type, custom)
+    encoders.required_transforms(cfg)
     if spec is None:  # what the network has to know of the data is only in the data
         spec = data.load(cfg).spec
     data.require_files(cfg)

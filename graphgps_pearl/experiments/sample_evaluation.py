@@ -35,8 +35,8 @@ def evaluate(
     split = split or list(splits)[-1]
     if split not in splits:
         raise UserError(f"--split: there is no {split!r}; there are {', '.join(splits)}")
-    metric = best_metric(cfg.metric_best, cfg.metric_agg, task)[0]
-    metric = METRICS[task][0] if metric == "loss" else metric
+    metric = best_metric(cfg.metric_best, cfg.metric_agg, task, cfg.custom_metrics)[0]
+    metric = metric if metric in METRICS[task] else METRICS[task][0]
     graphs = splits[split]
     some = list(graphs[: min(len(graphs), _GRAPHS)])
     seed = encoder.encoding.eval_seed

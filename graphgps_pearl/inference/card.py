@@ -100,7 +100,7 @@ def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:
 def _metrics(facts: ModelFacts, cfg: CfgNode) -> str:
     names = [
         name
-        for name in METRICS.get(facts.task_type, ())
+        for name in (*METRICS.get(facts.task_type, ()), *cfg.custom_metrics)
         if any(c.endswith(f"_{name}") for c in facts.metrics)
     ]
     splits = [c.removesuffix("_loss") for c in facts.metrics if c.endswith("_loss")]

@@ -6,7 +6,8 @@ are kept (they are small) and the metric is computed once. Missing labels (NaN) 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import torch
@@ -21,22 +22,27 @@ from graphgps_pearl.vocabulary import METRICS, SMALLER_IS_BETTER
 __all__ = [
     "METRICS",
     "SMALLER_IS_BETTER",
+    "Custom",
     "EpochMetrics",
     "Moments",
     "best_metric",
     "compute_metrics",
     "count_labels",
+    "custom_metrics",
     "require_defined",
 ]
 
 #: Mean and standard deviation [D] of targets that were standardised.
 Moments = tuple[Tensor, Tensor]
+#: A metric registered with GraphGym, of (labels, predictions, task_type), the first two lists of batches.
+Custom = Callable[[list[Tensor], list[Tensor], str], float]
 
 
 class EpochMetrics(Metric):
     """Loss and metrics over all samples seen since the last ``reset``; sums over processes under DDP.
 
     With ``moments`` the metrics (not the loss) are those of predictions and labels in their original unit.
+    ``custom`` metrics are computed from these too.
     """
 
     full_state_update = False
@@ -47,9 +53,12 @@ class EpochMetrics(Metric):
     mean: Tensor | None
     std: Tensor | None
 
-    def __init__(self, task_type: str, moments: Moments | None = None) -> None:
+    def __init__(
+        self, task_type: str, moments: Moments | None = None, custom: Mapping[str, Custom] | None = None
+    ) -> None:
         super().__init__()
         self.task_type = task_type
+        self.custom = dict(custom or {})
         self.register_buffer("mean", None if moments is None else moments[0], persistent=False)
         self.register_buffer("std", None if moments is None else moments[1], persistent=False)
         self.add_state("preds", [], dist_reduce_fx="cat")
@@ -91,7 +100,12 @@ class EpochMetrics(Metric):
         if isinstance(self.preds, list) and not self.preds:  # several processes join them to a tensor
             return {}
         values = {"loss": float(self.loss_sum / self.count)}
-        return values | compute_metrics(*self._original(), self.task_type)
+        pred, true = self._original()
+        values |= compute_metrics(pred, true, self.task_type)
+        # GraphGym hands its metrics lists of batches.
+        return values | {
+            name: float(metric([true], [pred], self.task_type)) for name, metric in self.custom.items()
+        }
 
     def per_target(self) -> list[dict[str, float]]:
         """The metrics of each target by itself; empty for classes, which are one target."""
@@ -126,12 +140,26 @@ def compute_metrics(pred: Tensor, true: Tensor, task_type: str) -> dict[str, flo
     return _binary(pred, true.view_as(pred))
 
 
-def best_metric(metric_best: str, metric_agg: str, task_type: str) -> tuple[str, bool]:
+def custom_metrics(names: Sequence[str]) -> dict[str, Custom]:
+    """What ``custom_metrics`` names among the metrics registered with GraphGym's ``register_metric``."""
+    from torch_geometric.graphgym.register import metric_dict
+
+    for name in names:
+        if name not in metric_dict:
+            near = get_close_matches(name, metric_dict, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"custom_metrics: {name!r} is not registered with register_metric{hint}")
+    return {name: metric_dict[name] for name in names}
+
+
+def best_metric(
+    metric_best: str, metric_agg: str, task_type: str, custom: Sequence[str] = ()
+) -> tuple[str, bool]:
     """The name of the metric that selects models and whether larger is better.
 
     ``metric_agg`` is GraphGPS's argmin or argmax; with ``metric_best: auto`` the task decides both.
     """
-    known = METRICS[task_type]
+    known = (*METRICS[task_type], *custom)
     if metric_best == "auto":
         return known[0], known[0] not in SMALLER_IS_BETTER
     if metric_best not in (*known, "loss"):

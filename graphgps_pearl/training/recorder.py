@@ -27,9 +27,9 @@ from graphgps_pearl.training.metrics import METRICS
 from graphgps_pearl.training.task import GraphTask
 
 
-def metric_columns(task_type: str, splits: Sequence[str]) -> list[str]:
+def metric_columns(task_type: str, splits: Sequence[str], custom: Sequence[str] = ()) -> list[str]:
     """The columns of ``metrics.csv``: epoch, costs, then every metric of every split."""
-    values = [f"{split}_{name}" for split in splits for name in ("loss", *METRICS[task_type])]
+    values = [f"{split}_{name}" for split in splits for name in ("loss", *METRICS[task_type], *custom)]
     return ["epoch", "lr", "grad_norm", "seconds", "memory_mb", *values]
 
 

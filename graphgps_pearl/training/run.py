@@ -34,7 +34,7 @@ from graphgps_pearl.training.memory import (
     keep_freed_memory,
     report_largest_batch,
 )
-from graphgps_pearl.training.metrics import best_metric, require_defined
+from graphgps_pearl.training.metrics import best_metric, custom_metrics, require_defined
 from graphgps_pearl.training.processes import (
     connect,
     connected,
@@ -84,17 +84,20 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     task_type = cfg.dataset.task_type
     data.spec(cfg)  # an unknown dataset or task is the first thing to know, before its loss and metric
     loss = make_loss(cfg.model.loss_fun, task_type)
-    metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, task_type)
+    custom = custom_metrics(cfg.custom_metrics)
+    metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, task_type, tuple(custom))
     network, parts, bundle = _prepare_once(cfg)
     require_defined(metric, bundle.spec.select_split, bundle.splits[bundle.spec.select_split])
     first_decides(lambda: folder.require_same_data(bundle.identity))
     if rank() == 0:
         write_atomically(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")
     splits = tuple(bundle.splits)
-    task = GraphTask(network, loss, task_type, splits[1:], optim_settings(cfg), cfg.seed, bundle.moments)
+    task = GraphTask(
+        network, loss, task_type, splits[1:], optim_settings(cfg), cfg.seed, bundle.moments, custom
+    )
     recorder = Recorder(
         folder,
-        metric_columns(task_type, splits),
+        metric_columns(task_type, splits, tuple(custom)),
         f"{bundle.spec.select_split}_{metric}",
         larger_is_better,
         patience=cfg.train.early_stopping,

@@ -7,7 +7,7 @@ so what is random in it (dropout, R-PEARL's samples) is the same in a resumed ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
@@ -21,7 +21,7 @@ from torch_geometric.data import Batch
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.losses import Loss
-from graphgps_pearl.training.metrics import EpochMetrics, Moments, count_labels
+from graphgps_pearl.training.metrics import Custom, EpochMetrics, Moments, count_labels
 from graphgps_pearl.training.processes import connected, total
 from graphgps_pearl.training.schedules import make_optimizer, make_plateau, make_schedule
 
@@ -59,7 +59,7 @@ class GraphTask(pl.LightningModule):
     """Trains ``network`` (batch -> predictions, labels) and keeps the metrics of every split.
 
     ``moments`` are mean and standard deviation of standardised targets whose metrics are to be in the
-    original unit.
+    original unit; ``custom`` are further metrics by name.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class GraphTask(pl.LightningModule):
         optim: OptimSettings,
         seed: int = 0,
         moments: Moments | None = None,
+        custom: Mapping[str, Custom] | None = None,
     ) -> None:
         super().__init__()
         self.network = network
@@ -81,7 +82,7 @@ class GraphTask(pl.LightningModule):
         self.splits = ("train", *eval_splits)
         self.optim = optim
         self.seed = seed
-        self._epoch_metrics = nn.ModuleList(EpochMetrics(task_type, moments) for _ in self.splits)
+        self._epoch_metrics = nn.ModuleList(EpochMetrics(task_type, moments, custom) for _ in self.splits)
         self.plateau: ReduceLROnPlateau | None = None
         self._plateau_state: dict[str, Any] | None = None
         self.grad_norms: list[float] = []
