@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: makes .venv in the checkout once, and again when requirements.txt changes.
+# Sourced by the scripts beside it: makes .venv in the checkout once, and again when requirements.txt or pyproject.toml changes.
 # Sets $PYTHON to its interpreter.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -18,16 +18,18 @@ find_python() {
 
 install() {
     local stamp="$VENV/.installed" wanted base
-    wanted=$(cksum <requirements.txt)
+    wanted=$(cat requirements.txt pyproject.toml | cksum)
     if [ -x "$PYTHON" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
         return 0
     fi
     base=$(find_python) || return 1
     echo "installing into .venv (once; a few minutes) ..."
     "$base" -m venv "$VENV" || return 1
-    if ! "$PYTHON" -m pip install --quiet --disable-pip-version-check -r requirements.txt 2>"$VENV/install.log"; then
+    # The second line puts the checkout itself into .venv, with the command graphgps-pearl.
+    if ! { "$PYTHON" -m pip install --quiet --disable-pip-version-check -r requirements.txt &&
+        "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; } 2>"$VENV/install.log"; then
         cat "$VENV/install.log" >&2
-        echo "error: the installation failed; mend what it says above and start this script again" >&2
+        echo "error: the installation failed; correct what it says above and start this script again" >&2
         return 1
     fi
     echo "$wanted" >"$stamp"

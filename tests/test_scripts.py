@@ -2,9 +2,11 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from helpers.upstream_configs import ZINC_RWSE
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((REPOSITORY / "run").glob("*.sh"))
@@ -98,3 +100,18 @@ def test_ci_runs_the_readmes_test_command():
     readme = (REPOSITORY / "README.md").read_text()
     assert "./run/test.sh" in readme
     assert "exec ./run/test.sh" in (REPOSITORY / ".ci" / "run").read_text()
+
+
+def test_upstream_configs_are_counted(tmp_path):
+    folder = tmp_path / "configs" / "GPS"
+    folder.mkdir(parents=True)
+    (folder / "zinc-GPS+RWSE.yaml").write_text(ZINC_RWSE)
+    (folder / "zinc-GPSwGraphormer.yaml").write_text(ZINC_RWSE.replace("+Transformer", "+BiasedTransformer"))
+    (folder / "actor-GPS.yaml").write_text(ZINC_RWSE.replace("PyG-ZINC", "PyG-Actor"))
+    script = REPOSITORY / "scripts" / "upstream_configs.py"
+    done = subprocess.run([sys.executable, script, tmp_path, "--reasons"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "| ZINC | 2 | 1 | 1 |" in done.stdout
+    assert "| Actor, WebKB, WikipediaNetwork | 1 | 1 | 0 |" in done.stdout
+    assert "| all | 3 | 2 | 1 |" in done.stdout
+    assert "zinc-GPSwGraphormer.yaml: does not load" in done.stdout and "'PyG-Actor'" in done.stdout
