@@ -207,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         parser.add_argument("--version", action="version", version=f"graphgps_pearl {__version__}")
         parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
-        parser.parse_args(words[:1])
+        parser.parse_args(words[:1] or ["--help"])
     module, _, function = COMMANDS[words[0]][0].partition(":")
     failed = run_command(lambda: import_module(module))  # which says what an install without [train] lacks
     return failed or getattr(sys.modules[module], function)(words[1:], prog=f"{prog} {words[0]}")
