@@ -10,7 +10,7 @@ from graphgps_pearl.config.loading import activate, dump, load, override, parse,
 from graphgps_pearl.config.posenc import kernel_times
 from graphgps_pearl.config.rules import encodings
 from graphgps_pearl.config.schema import RENAMED, SCHEMA, add_group, defaults
-from graphgps_pearl.config.shipped import find
+from graphgps_pearl.config.shipped import find, shown
 from graphgps_pearl.errors import ConfigError
 
 __all__ = [
@@ -29,5 +29,6 @@ __all__ = [
     "override",
     "parse",
     "read",
+    "shown",
     "unused",
 ]

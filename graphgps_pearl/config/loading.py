@@ -20,7 +20,7 @@ from graphgps_pearl.config.key import BadValueError, Scalar, Value, as_written
 from graphgps_pearl.config.posenc import kernel_times
 from graphgps_pearl.config.rules import check, resolve
 from graphgps_pearl.config.schema import RENAMED, SCHEMA, SECTIONS, defaults, get, nearest, put
-from graphgps_pearl.config.shipped import SUFFIXES, find, names
+from graphgps_pearl.config.shipped import SUFFIXES, find, names, shown
 from graphgps_pearl.config.yaml_text import MAX_BYTES, parse_yaml, to_yaml
 from graphgps_pearl.errors import ConfigError
 
@@ -47,12 +47,12 @@ def load(path: str | Path, overrides: Iterable[object] = ()) -> CfgNode:
         overrides: alternating keys and values, as on the command line: ``["gt.layers", "4", "seed", 1]``.
     """
     settings = [*file_settings(find(path)), *_pairs(overrides)]
-    return _finish(defaults(), settings, {}, _clip(str(path), 300))
+    return _finish(defaults(), settings, {}, _clip(shown(path), 300))
 
 
 def file_settings(path: Path, above: tuple[Path, ...] = ()) -> list[Setting]:
     """What a file sets, after what its ``base`` sets; ``above`` are the files that build on it."""
-    name = _clip(str(path), 300)
+    name = _clip(shown(path), 300)
     if path in above:
         raise ConfigError(f"{name}: base: the files {', '.join(p.name for p in above)} build on each other")
     tree = _tree(_read(path), name)
@@ -242,7 +242,7 @@ def _clip(text: str, most: int = 60) -> str:
 
 
 def _read(path: Path) -> str:
-    name = _clip(str(path), 300)
+    name = _clip(shown(path), 300)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

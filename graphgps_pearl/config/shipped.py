@@ -41,14 +41,20 @@ def find(word: str | Path) -> Path:
     return local if local.is_file() else folder() / f"{known(path.name)}.yaml"
 
 
+def shown(path: str | Path) -> str:
+    """How messages call a config file: a shipped one by its name, any other by its path."""
+    path = Path(path)
+    return path.stem if path.is_absolute() and path.parent == folder() else str(path)
+
+
 def known(name: str) -> str:
     """``name``, if a shipped config has it; else an error that suggests the nearest."""
     if name in names():
         return name
     near = get_close_matches(name, names(), n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else "'graphgps-pearl configs' lists those that are"
-    shown = name if name.isprintable() else repr(name)
-    raise ConfigError(f"{shown[:100]}: is neither a file nor the name of a shipped config; {hint}")
+    safe = name if name.isprintable() else repr(name)
+    raise ConfigError(f"{safe[:100]}: is neither a file nor the name of a shipped config; {hint}")
 
 
 def summary(name: str) -> str:

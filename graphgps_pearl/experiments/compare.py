@@ -166,6 +166,6 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
         return plan(files, args.seeds, words)
     chosen = with_encoders(config.find(args.base), encoders, words)
     for encoder, (file, _) in zip(encoders, chosen, strict=True):
-        print(f"{encoder}: {file}", flush=True)
+        print(f"{encoder}: {config.shown(file)}", flush=True)
     each = [plan([file], args.seeds, over) for file, over in chosen]
     return [job for same_seed in zip(*each, strict=True) for job in same_seed]

@@ -48,10 +48,10 @@ def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
             raise UserError(f"--trials {args.trials} --jobs {args.jobs}: expected whole numbers from 1 up")
         if cfg.run_multiple_splits:
             raise UserError(
-                f"{file}: run_multiple_splits makes several runs of a trial; set run_multiple_splits [], and "
+                f"{args.config}: run_multiple_splits makes several runs of a trial; set it to [], and "
                 "dataset.split_index to one of them"
             )
-        print(f"checking {file}, then {args.trials} trials", flush=True)
+        print(f"checking {args.config}, then {args.trials} trials", flush=True)
         _optuna()
         selection = check(cfg, budget=False)  # trials over the budget are skipped
         name = args.study or config_folder(Path(), file, cfg.name_tag).name
@@ -303,7 +303,7 @@ class Search:
             f"\nbest: trial {_folder_number(best)}, {self.selection.label} {best.value:.4f} "
             f"({numbers})\n\n"
             f"as a config beside {self.file.name}:\n\nbase: {self.file.name}\n{config.dump(tree)}\n"
-            f"as words:\n\npython main.py --cfg {self.file} {' '.join(words)}\n\n"
+            f"as words:\n\ngraphgps-pearl train --cfg {config.shown(self.file)} {' '.join(words)}\n\n"
             f"study: {self.storage}\ncurves: tensorboard --logdir {self.folder} --host localhost"
         )
 

@@ -20,6 +20,14 @@ def test_a_name_is_the_shipped_config():
     assert config.load("zinc-bpearl") == config.load(REPOSITORY / "configs" / "zinc-bpearl.yaml")
 
 
+def test_messages_call_it_by_its_name(monkeypatch):
+    with pytest.raises(config.ConfigError, match=r"^zinc-bpearl: gt.n_heads"):
+        config.load(config.find("zinc-bpearl"), ["gt.n_heads", "5"])
+    monkeypatch.chdir(REPOSITORY)
+    with pytest.raises(config.ConfigError, match=r"^configs/zinc-bpearl.yaml: gt.n_heads"):
+        config.load("configs/zinc-bpearl.yaml", ["gt.n_heads", "5"])
+
+
 @pytest.mark.parametrize("file", ("quickstart", "quickstart.yaml"))
 def test_a_file_of_that_name_wins(file):
     Path(file).write_text("seed: 17\n")

@@ -22,7 +22,9 @@ def executed(folder: Path) -> nbformat.NotebookNode:
     notebook = nbformat.read(TUTORIAL, as_version=4)
     path, python_path = f"{folder}:{os.environ['PATH']}", str(REPOSITORY)
     environment = {**os.environ, "PATH": path, "PYTHONPATH": python_path, "TMPDIR": str(folder)}
-    return NotebookClient(notebook, timeout=1800, kernel_name="python3").execute(env=environment, cwd=folder)
+    # Coalesced streams: of a progress bar the last state is kept.
+    client = NotebookClient(notebook, timeout=1800, kernel_name="python3", coalesce_streams=True)
+    return client.execute(env=environment, cwd=folder)
 
 
 def test_the_tutorial_runs_and_predicts(tmp_path):

@@ -157,7 +157,7 @@ def test_the_validation_metric_decides_and_the_answer_can_be_pasted(folder, monk
     assert "has the settings of trial" in said
     assert "optim:\n  base_lr: 0.002\n" in said
     assert "test" not in said.replace(str(folder), "")
-    (line,) = (line for line in said.splitlines() if line.startswith("python main.py --cfg"))
+    (line,) = (line for line in said.splitlines() if line.startswith("graphgps-pearl train --cfg"))
     pasted = config.load("small.yaml", line.split()[4:])
     assert (pasted.optim.base_lr, pasted.gt.layers) == (0.002, 2)
     delta = said.split("as a config beside small.yaml:\n\n")[1].split("\n\nas words")[0]
