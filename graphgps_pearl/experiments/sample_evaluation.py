@@ -48,8 +48,8 @@ def evaluate(
             with sampling(encoder.encoding, count, seed + table):
                 pred, true = predict(model.network, graphs, cfg.train.batch_size)
                 error = np.concatenate(encodings(encoder, some)) - reference
-            units = (bundle.in_units(torch.from_numpy(values)) for values in (pred, true))
-            value = compute_metrics(*units, task)[metric]
+            outputs, labels = (bundle.in_units(torch.from_numpy(values)) for values in (pred, true))
+            value = compute_metrics(outputs, labels, task)[metric]
             relative = float(np.linalg.norm(error) / np.linalg.norm(reference))
             points.append(Point(count, table, value, relative))
     return f"{split}_{metric}", points
