@@ -39,7 +39,8 @@ td small { color: #666; white-space: nowrap; display: block; }
 .facts td { text-align: left; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: 13px; }
 dt { font-weight: 600; } dd { margin: 0; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: 1rem; }
+.plots { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1rem; max-width: 72rem; }
+@media (max-width: 700px) { .plots { grid-template-columns: 1fr; } }
 img { width: 100%; } figure { margin: 0; } figcaption { text-align: center; font-size: 13px; color: #555; }
 .drawn { max-width: 62rem; margin-bottom: 1rem; } .drawn figcaption { text-align: left; font-weight: 600; }
 .best { font-weight: bold; } .tie { font-style: italic; } .note { color: #a00; margin: .2rem 0; }

@@ -85,8 +85,12 @@ def columns(comparison: Comparison, mark: Callable[[str, str], str] | None = Non
     )
     if c.baseline:
         meaning = f"p-value of a paired t-test against {c.baseline} over the seeds both have"
-        found.append(Column(f"p vs {c.baseline}", meaning, lambda line: number(line.p_value, 3), 3))
+        found.append(Column(f"p vs {c.baseline}", meaning, lambda line: _p_value(line.p_value), 3))
     return [*found, *_COSTS]
+
+
+def _p_value(p: float) -> str:
+    return "< 0.001" if p < 0.001 else number(p, 3)
 
 
 def rows(comparison: Comparison, shown: Sequence[Column]) -> list[list[str]]:

@@ -210,6 +210,15 @@ def test_the_table_fits_a_narrow_terminal(results):
     assert "memory MB" in as_text(found)
 
 
+def test_a_tiny_p_value_is_not_zero(tmp_path):
+    for seed in range(4):
+        write(tmp_path, "a", "Atom", seed, 0.1 + seed * 1e-5)
+        write(tmp_path, "b", "Atom+RWSE", seed, 0.9 + seed * 2e-5)
+    (found,) = comparisons(tmp_path, baseline="a")
+    assert found.lines[1].p_value < 1e-6
+    assert "< 0.001" in as_text(found)
+
+
 def test_facts_and_the_warning_about_the_schedule(results):
     run = results / "zinc-none" / "0"
     (run / "data.json").write_text('{"sizes": {"train": 10000, "val": 1000}}')
