@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphgps_pearl import __version__
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import ConfigError, UserError
-from graphgps_pearl.processes import end_with_parent
+from graphgps_pearl.processes import end_with_parent, say_when_stopped
 from graphgps_pearl.terminal import columns
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         cfg = config.load(file, args.overrides)
         if args.mark_done and file.parent == shipped.folder() and file != Path(args.cfg):
             raise UserError(f"--mark_done: {args.cfg} comes with the package; it goes with files of your own")
-        _train_all(cfg, file, args.repeat, args.overwrite)
+        with say_when_stopped(lambda: "the same command continues"):
+            _train_all(cfg, file, args.repeat, args.overwrite)
         if args.mark_done:
             _mark_done(file)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import sys
@@ -11,6 +10,8 @@ from collections.abc import Callable
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.extras import named_extras
+from graphgps_pearl.files import is_full, write_failed
+from graphgps_pearl.processes import StoppedError, end_with_parent, signals_as_errors
 
 
 class _PlainLines(logging.Formatter):
@@ -28,7 +29,8 @@ def run_command(work: Callable[[], object]) -> int:
     logging.basicConfig(handlers=[handler])
     logging.getLogger("graphgps_pearl").setLevel(logging.INFO)
     try:
-        with named_extras():
+        with named_extras(), signals_as_errors():
+            end_with_parent()
             work()
     except UserError as error:
         print(f"error: {printable(error)}", file=sys.stderr)
@@ -37,10 +39,16 @@ def run_command(work: Callable[[], object]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        reason = write_failed(error)
+        if reason is None:
             raise
-        print(f"error: cannot write ({error.strerror}); free some space and try again", file=sys.stderr)
+        where = f"{printable(error.filename)}: " if error.filename else ""
+        remedy = "free some space" if is_full(error) else "see that it is there and can be written"
+        print(f"error: {where}{reason}; {remedy}, then try again", file=sys.stderr)
         return 2
+    except StoppedError as stop:
+        print(f"error: {printable(stop)}", file=sys.stderr)
+        return stop.code
     except KeyboardInterrupt:
         print("error: interrupted", file=sys.stderr)
         return 130

@@ -31,6 +31,10 @@ _CHUNK = 1 << 22
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_UNWRITABLE = (
+    *_FULL,
+    *(errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ENOENT, errno.ENOTDIR),
+)
 
 
 class DamagedFileError(DataError):
@@ -97,17 +101,29 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in _FULL
 
 
+def write_failed(error: OSError) -> str | None:
+    """Why a file cannot be written, in the system's words; None if the error is of another kind."""
+    return (error.strerror or "unknown reason").lower() if error.errno in _UNWRITABLE else None
+
+
 @contextlib.contextmanager
-def full_disk_in_one_line(folder: Path) -> Iterator[None]:
-    """Turn the system's error for a full disk into a line that says what is kept and what to do."""
+def write_errors_in_one_line(folder: Path) -> Iterator[None]:
+    """Turn the system's errors for a folder that is full, read-only or gone into one line."""
     try:
         yield
     except OSError as error:
-        if not is_full(error):
+        reason = write_failed(error)
+        inside = error.filename is None or Path(error.filename).is_relative_to(folder)
+        if reason is None or not (inside or is_full(error)):
             raise
-        reason = (error.strerror or "the disk is full").lower()
+        if not folder.exists():
+            raise UserError(
+                f"{folder}: was removed or renamed during the run, which cannot go on; put it back, then the "
+                "same command continues from what was saved"
+            ) from error
+        remedy = "free some space" if is_full(error) else "make it writable"
         raise UserError(
-            f"{folder}: cannot be written, {reason}; what was saved before is whole. Free some space, "
+            f"{folder}: cannot be written, {reason}; what was saved before is whole. Please {remedy}, "
             "then the same command continues"
         ) from error
 
@@ -117,6 +133,11 @@ def content_hash(path: Path) -> str:
     with path.open("rb") as file:
         size, _ = _layout(file)
         return _hash(file, size)
+
+
+def hash_of(content: bytes) -> str:
+    """:func:`content_hash` of bytes."""
+    return xxhash.xxh3_128_hexdigest(content)
 
 
 def is_verifiable(path: Path) -> bool:
@@ -146,7 +167,7 @@ def read_verified(path: Path) -> bytes:
         content = file.read(size)
     if written is None:
         raise DamagedFileError(f"{path}: is damaged (its checksum is missing)")
-    if xxhash.xxh3_128_hexdigest(content) != written:
+    if hash_of(content) != written:
         raise DamagedFileError(f"{path}: is damaged (its checksum differs)")
     return content
 

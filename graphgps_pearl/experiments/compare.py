@@ -17,8 +17,9 @@ from graphgps_pearl import config
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.experiments.check import check, is_finished, require_same
-from graphgps_pearl.experiments.jobs import Ending, Job, interrupted, run_jobs, signals_as_exceptions
+from graphgps_pearl.experiments.jobs import Ending, Job, how_to_continue, run_jobs
 from graphgps_pearl.experiments.live import Live
+from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.report.command import comparison_parser, show
 from graphgps_pearl.runs.folder import config_folder
 
@@ -125,11 +126,9 @@ def _train(jobs: Sequence[Job], at_once: int) -> int:
             else:
                 yield job
 
-    try:
-        with signals_as_exceptions():
-            run_jobs(unfinished(), at_once, ended, observer=live)
-    except KeyboardInterrupt as error:
-        raise interrupted(error, _done(jobs, endings, live), jobs[0].folder.parent.parent) from None
+    out_dir = jobs[0].folder.parent.parent
+    with say_when_stopped(lambda: how_to_continue(_done(jobs, endings, live), out_dir)):
+        run_jobs(unfinished(), at_once, ended, observer=live)
     return sum(ending.state == "failed" for ending in endings.values())
 
 

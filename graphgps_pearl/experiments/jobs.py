@@ -12,21 +12,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Protocol
 
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.processes import start_child
+from graphgps_pearl.processes import ENDING, StoppedError, start_child
 from graphgps_pearl.runs.folder import FAILURE, RunFolder
-from graphgps_pearl.training.stop_signals import InterruptedRunError
 
 _POLL_SECONDS, _STOP_SECONDS = 0.3, 60.0
-#: Windows has no SIGHUP.
-_STOPPING = tuple(s for name in ("SIGTERM", "SIGHUP") if (s := getattr(signal, name, None)))
-_SIGNALS = (signal.SIGINT, *_STOPPING)
+_SIGNALS = (signal.SIGINT, *ENDING)
 
 
 @dataclass(frozen=True)
@@ -68,40 +65,9 @@ class Ending:
         return f"{self.state}, {self.said}" if self.said else self.state
 
 
-class StopSignal(KeyboardInterrupt):
-    """SIGTERM or SIGHUP, as an exception where Ctrl-C raises one too; ``number`` is the signal's."""
-
-    number: int = signal.SIGINT
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-@contextlib.contextmanager
-def signals_as_exceptions() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise :class:`StopSignal` in here."""
-
-    def stop(number: int, _: object) -> None:
-        raise StopSignal(number)
-
-    before = {number: signal.signal(number, stop) for number in _STOPPING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def interrupted(error: KeyboardInterrupt, done: str, out_dir: Path) -> InterruptedRunError:
+def how_to_continue(done: str, out_dir: Path) -> str:
     """What a command says that was stopped: what is ``done``, and how to go on."""
-    number = getattr(error, "number", signal.SIGINT)
-    how = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
-    return InterruptedRunError(
-        f"{how}; {done}; the same command continues, and 'python -m graphgps_pearl report {out_dir}' shows "
-        "what is done",
-        128 + number,
-    )
+    return f"{done}; the same command continues, and 'python -m graphgps_pearl report {out_dir}' shows what is done"
 
 
 class Observer(Protocol):
@@ -233,7 +199,7 @@ def _stop(processes: list[subprocess.Popen[bytes]]) -> None:
     try:
         for process in processes:
             process.wait(max(0.0, deadline - time.monotonic()))
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+    except (subprocess.TimeoutExpired, KeyboardInterrupt, StoppedError):
         for process in processes:
             process.kill()
         for process in processes:

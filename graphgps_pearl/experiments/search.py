@@ -22,9 +22,10 @@ from graphgps_pearl.command import run_command
 from graphgps_pearl.config.schema import put
 from graphgps_pearl.errors import ConfigError, UserError
 from graphgps_pearl.experiments.check import check
-from graphgps_pearl.experiments.jobs import Ending, Job, interrupted, run_jobs, signals_as_exceptions
+from graphgps_pearl.experiments.jobs import Ending, Job, how_to_continue, run_jobs
 from graphgps_pearl.experiments.live import Live, Selection
 from graphgps_pearl.experiments.search_space import Dimension, parse_space
+from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.runs.folder import RunFolder, config_folder, first_change, settings
 from graphgps_pearl.runs.lock import exclusive
 
@@ -60,8 +61,7 @@ def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         busy = f"{storage} is being searched by another process; wait for it, or give --storage FILE"
         with exclusive(storage.with_name(f".{storage.name}.lock"), busy):
             found = Search(file, tuple(args.overrides), cfg, space, folder, storage, name, selection)
-            with signals_as_exceptions():
-                found.run(args.trials, args.jobs)
+            found.run(args.trials, args.jobs)
             print(found.describe())
 
     return run_command(work)
@@ -190,7 +190,11 @@ class Search:
         """Bring the study to so many trials; those that a killed search left are continued first."""
         self._take_up()
         self.live = Live(trials, lambda _: self.selection, at_once=jobs, done=len(self._counted()))
-        try:
+
+        def then() -> str:
+            return how_to_continue(f"{len(self._counted())} of {trials} trials are done", self.folder)
+
+        with say_when_stopped(then):
             run_jobs(
                 self._proposals(trials),
                 jobs,
@@ -198,9 +202,6 @@ class Search:
                 watch=lambda job: self.watches[job](),
                 observer=self.live,
             )
-        except KeyboardInterrupt as error:
-            done = f"{len(self._counted())} of {trials} trials are done"
-            raise interrupted(error, done, self.folder) from None
 
     def _take_up(self) -> None:
         """Queue the trials that were running when the search ended; they go on in their folders."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from graphgps_pearl.errors import DataError
 from graphgps_pearl.inference.facts import ModelFacts, units_of
 from graphgps_pearl.inference.folder import build_network
 from graphgps_pearl.inference.model import Model
+from graphgps_pearl.runs.checkpoints import trained_weights, weights_of
 from graphgps_pearl.runs.folder import RunFolder, data_facts
 
 log = logging.getLogger(__name__)
@@ -26,49 +26,28 @@ _NETWORK = "network."
 def read_run(path: Path, device: str | torch.device = "cpu") -> Model:
     """The model of a run folder (its best epoch) or of one checkpoint in it."""
     folder = RunFolder(path if path.is_dir() else path.parent)
-    file = (folder.best if folder.best.exists() else folder.last) if path.is_dir() else path
-    if not file.is_file():
-        raise DataError(f"{folder.path}: has no checkpoint; train it first (python main.py --cfg ...)")
+    found = trained_weights(folder) if path.is_dir() else weights_of(path)
+    file = found.path
     if not folder.config.is_file():
         raise DataError(
             f"{file}: config.yaml is not in its folder; keep a checkpoint in its run folder, or export it"
         )
     cfg = config.load(folder.config)
-    content = read_checkpoint(file)
     weights = {
         name.removeprefix(_NETWORK): value
-        for name, value in content["state_dict"].items()
+        for name, value in found.content["state_dict"].items()
         if name.startswith(_NETWORK)
     }
-    facts = _facts(cfg, folder, metrics_of(content, best=file == folder.best))
+    facts = dataclasses.replace(_facts(cfg, folder, found.metrics), chosen=found.chosen)
     network = build_network(cfg, facts, weights, str(file))
     facts = dataclasses.replace(facts, parameters=networks.count_parameters(network))
     return Model(cfg, facts, network, device)
 
 
-def read_checkpoint(file: Path) -> dict[str, Any]:
-    """A Lightning checkpoint, read as tensors and plain values only."""
-    try:
-        content = torch.load(file, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch.load raises many kinds for a damaged file; all mean the same here
-        raise DataError(f"{file}: is not a checkpoint, or is damaged ({type(error).__name__})") from error
-    if not isinstance(content, dict) or not isinstance(content.get("state_dict"), dict):
-        raise DataError(f"{file}: is not a checkpoint of a training run")
-    return content
-
-
-def metrics_of(checkpoint: Mapping[str, Any], *, best: bool) -> dict[str, float]:
-    """The metrics of the checkpoint's epoch, as the run recorded them."""
-    for state in checkpoint.get("callbacks", {}).values():
-        if isinstance(state, Mapping) and "best_row" in state:
-            return dict(state["best_row" if best else "last_row"])
-    return {}
-
-
 def _facts(cfg: CfgNode, folder: RunFolder, metrics: dict[str, float]) -> ModelFacts:
     """From ``data.json``, or, where a run has none, from the data itself."""
     if folder.data.is_file():
-        known = _read_json(folder.data)
+        known = _read_json(folder, folder.data)
     else:
         log.info("%s has no data.json: reading the data for its target statistics", folder.path)
         bundle = data.load(cfg, encoders.required_transforms(cfg))
@@ -84,15 +63,15 @@ def _facts(cfg: CfgNode, folder: RunFolder, metrics: dict[str, float]) -> ModelF
             "dataset": known["name"],
             "target_units": units_of(known["name"], names),
             "metrics": metrics,
-            "versions": _read_json(versions) if versions.is_file() else {},
+            "versions": _read_json(folder, versions) if versions.is_file() else {},
         },
         str(folder.data),
     )
 
 
-def _read_json(file: Path) -> dict[str, Any]:
+def _read_json(folder: RunFolder, file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_text())
+        content = json.loads(folder.read(file))
     except ValueError as error:
         raise DataError(f"{file}: is damaged ({error}); delete it and try again") from error
     if not isinstance(content, dict):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphgps_pearl.files import write_atomically
+from graphgps_pearl.files import is_full, write_atomically
 from graphgps_pearl.report.table import markdown_table, number, text_table
 from graphgps_pearl.runs.results import aggregate, alike, readable
 from graphgps_pearl.terminal import columns
+
+log = logging.getLogger(__name__)
 
 
 def metric_names(result: Mapping[str, Any]) -> list[str]:
@@ -63,7 +66,12 @@ def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     metric = summary["metric"].replace("_", " ")
     title = f"# {summary['config']}: {len(results)} run(s), best epoch by {metric}\n\n"
     target = config_folder / "agg"
-    target.mkdir(exist_ok=True)
-    write_atomically(target / "results.json", json.dumps(summary, indent=2) + "\n")
-    write_atomically(target / "results.md", title + markdown_table(header, rows))
+    try:
+        target.mkdir(exist_ok=True)
+        write_atomically(target / "results.json", json.dumps(summary, indent=2) + "\n")
+        write_atomically(target / "results.md", title + markdown_table(header, rows))
+    except OSError as error:  # finished runs can be looked at in a read-only folder
+        if is_full(error):
+            raise
+        log.warning("%s is not written (%s)", target, error.strerror)
     return summary

@@ -8,12 +8,15 @@
 ``metrics.csv``    one row per epoch
 ``targets.csv``    the best epoch's metrics of each target, where there are several
 ``last.ckpt``      to resume from; ``previous.ckpt`` is the one before
-``best.ckpt``      the epoch with the best selection metric
+``best.ckpt``      the epoch with the best selection metric; ``previous-best.ckpt``
+                   is the best before it
 ``result.json``    written once, at the end: the run is finished
+``checksums.json`` of the text files above, which are compared when they are read
 ``events.out.*``   TensorBoard
 =================  ==================================================================
 
-Files are written under a temporary name and renamed, so each is whole or absent.
+Files are written under a temporary name and renamed, so each is whole or absent. Epochs count from 0 in
+files, from 1 in what people read.
 """
 
 from __future__ import annotations
@@ -37,8 +40,9 @@ from typing import Any
 import yaml
 
 from graphgps_pearl import config
+from graphgps_pearl.config.loading import parse_yaml
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.files import remove_partial, write_atomically
+from graphgps_pearl.files import DamagedFileError, hash_of, remove_partial, write_atomically
 from graphgps_pearl.runs.lock import exclusive
 
 log = logging.getLogger(__name__)
@@ -61,6 +65,12 @@ HARMLESS_KEYS = frozenset(
 )
 #: Why a run that ``compare`` or ``search`` started ended early.
 FAILURE = "failed.txt"
+_MAX_EPOCH = "optim.max_epoch"
+_EPOCHS = frozenset({_MAX_EPOCH})
+#: Schedules whose rate at an epoch does not depend on ``optim.max_epoch``.
+_OPEN_SCHEDULES = ("none", "step", "reduce_on_plateau")
+#: What a result must have to be one.
+_RESULT = {"config": str, "splits": list, "parameters": dict, "metric": str, "best": dict, "epochs": int}
 _LIBRARIES = ("torch", "torch-geometric", "lightning", "torchmetrics", "rdkit", "ogb", "numpy")
 
 
@@ -73,9 +83,15 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def stored_config(config_text: str) -> dict[str, Any]:
+    """A stored config as nested mappings."""
+    parse_yaml(config_text, "config.yaml")  # refuses aliases and tags, bounds size and depth
+    return yaml.safe_load(config_text)
+
+
 def settings(config_text: str) -> dict[str, Any]:
     """Every key of a stored config, by its present name; one that it does not have yet was at its default."""
-    stored = flatten(yaml.safe_load(config_text))
+    stored = flatten(stored_config(config_text))
     return flatten(config.defaults()) | {config.RENAMED.get(key, key): stored[key] for key in stored}
 
 
@@ -105,8 +121,10 @@ class RunFolder:
         self.last = path / "last.ckpt"
         self.previous = path / "previous.ckpt"
         self.best = path / "best.ckpt"
+        self.previous_best = path / "previous-best.ckpt"
         self.data = path / "data.json"
         self.result = path / "result.json"
+        self._checksums = path / "checksums.json"
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Keep other processes from training this run meanwhile."""
@@ -132,9 +150,9 @@ class RunFolder:
         if self._has_begun():
             self._require_same(config_text)
         else:
-            write_atomically(self.config, config_text)
+            self.write(self.config, config_text)
         for name, content in (("versions.json", versions()), ("machine.json", machine())):
-            write_atomically(self.path / name, json.dumps(content, indent=2) + "\n")
+            self.write(self.path / name, json.dumps(content, indent=2) + "\n")
 
     def _has_begun(self) -> bool:
         return any(p.exists() for p in (self.last, self.previous, self.best, self.result))
@@ -158,58 +176,109 @@ class RunFolder:
         if not (self.last.exists() or self.previous.exists()) or not self.data.exists():
             return
         with contextlib.suppress(ValueError, AttributeError):
-            if json.loads(self.data.read_text()).get("identity", identity) != identity:
+            if json.loads(self.read(self.data)).get("identity", identity) != identity:
                 raise UserError(
                     f"{self.path} was begun with other data (a changed file, or another version of "
                     "what reads it): give --overwrite to train it again, or name_tag NAME to keep both"
                 )
 
     def _require_same(self, config_text: str) -> None:
+        """Refuse another config, but for what changes no number, and for more epochs where possible."""
         try:
-            old = settings(self.config.read_text())
-        except (yaml.YAMLError, ValueError, AttributeError, TypeError, OSError) as error:
+            old = settings(self.read(self.config))
+        except (yaml.YAMLError, ValueError, AttributeError, TypeError, OSError, UserError) as error:
+            said = f": {error}" if isinstance(error, UserError) else f" ({type(error).__name__})"
             raise UserError(
-                f"{self.config} cannot be read ({type(error).__name__}), so what run this is is not known: "
+                f"{self.config} cannot be read{said}; so what run this is is not known: "
                 "give --overwrite to replace it, or name_tag NAME to keep both"
             ) from error
-        changed = first_change(old, settings(config_text))
-        if changed:
-            raise UserError(
-                f"{self.path} holds a run with {changed}: "
-                "give --overwrite to replace that run, or name_tag NAME to keep both"
-            )
+        new = settings(config_text)
+        changed = first_change(old, new, _EPOCHS) or first_change(old, new)
+        if changed is None:
+            return
+        if first_change(old, new, _EPOCHS) is None and new[_MAX_EPOCH] > old[_MAX_EPOCH]:
+            if new["optim.scheduler"] in _OPEN_SCHEDULES:
+                self._raise_epochs(config_text, old[_MAX_EPOCH], new[_MAX_EPOCH])
+                return
+            changed += f", on which the rates of optim.scheduler = {new['optim.scheduler']} depend"
+        raise UserError(
+            f"{self.path} holds a run with {changed}: "
+            "give --overwrite to replace that run, or name_tag NAME to keep both"
+        )
+
+    def _raise_epochs(self, config_text: str, old: int, new: int) -> None:
+        log.info("%s: optim.max_epoch raised from %d to %d, the run goes on", self.path, old, new)
+        self.result.unlink(missing_ok=True)  # first: a finished run must not have more epochs to go
+        self.write(self.config, config_text)
+
+    def is_same(self, config_text: str) -> bool:
+        """Whether the run in this folder has this very config but for what changes no number."""
+        try:
+            return first_change(settings(self.read(self.config)), settings(config_text)) is None
+        except (yaml.YAMLError, ValueError, AttributeError, TypeError, OSError, UserError):
+            return False
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a text file of the folder whole or not at all, and note its checksum."""
+        known = self._known_checksums()
+        before = known.get(path.name, [])[:1]
+        # Both are known until the file is in place: a process may be killed in between.
+        known[path.name] = [hash_of(text.encode()), *before]
+        write_atomically(self._checksums, json.dumps(known, indent=2) + "\n")
+        write_atomically(path, text)
+
+    def read(self, path: Path) -> str:
+        """A text file of the folder, if it is as it was written; without a checksum, as it is."""
+        content = path.read_bytes()
+        known = self._known_checksums().get(path.name)
+        if known is not None and hash_of(content) not in known:
+            raise DamagedFileError(f"{path}: is damaged, or was changed by hand (its checksum differs)")
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise DamagedFileError(f"{path}: is damaged (byte {error.start} is not UTF-8 text)") from None
+
+    def _known_checksums(self) -> dict[str, list[str]]:
+        if not self._checksums.exists():
+            return {}
+        try:
+            known = json.loads(self._checksums.read_bytes())
+            return {str(name): [str(digest) for digest in digests] for name, digests in known.items()}
+        except (ValueError, AttributeError, TypeError, RecursionError):
+            raise DamagedFileError(
+                f"{self._checksums}: is damaged; delete it if the other files are in order"
+            ) from None
 
     def read_result(self) -> dict[str, Any] | None:
-        """The finished run's result, or None while it is unfinished."""
-        try:
-            return json.loads(self.result.read_text()) if self.result.exists() else None
-        except ValueError:
-            log.warning("%s cannot be read; it is written again", self.result)
+        """The finished run's result; None while it is unfinished, or, with a line, where it is damaged."""
+        if not self.result.exists():
             return None
+        try:
+            found = json.loads(self.read(self.result))
+            if not isinstance(found, dict):
+                raise TypeError("not a result")
+            for key, kind in _RESULT.items():
+                if not isinstance(found[key], kind):
+                    raise TypeError(key)
+        except (ValueError, TypeError, KeyError, RecursionError, DamagedFileError):
+            log.warning("%s is damaged; the command that trained it writes it again", self.result)
+            return None
+        return found
 
-    def start_metrics(self, columns: Sequence[str], first_epoch: int) -> None:
-        """Begin ``metrics.csv``, or drop the rows that the resumed run is about to write again."""
-        kept = [row for row in self.read_metrics() if int(row["epoch"]) < first_epoch]
-
+    def write_metrics(self, columns: Sequence[str], rows: Sequence[Mapping[str, float]]) -> None:
+        """Write ``metrics.csv``: one row per epoch, empty where there is no value."""
         table = io.StringIO(newline="")
-        writer = csv.DictWriter(table, columns, restval="")
+        writer = csv.DictWriter(table, columns, restval="", extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(kept)
-        write_atomically(self.metrics, table.getvalue())
-        self._columns = tuple(columns)
-
-    def append_metrics(self, row: Mapping[str, float]) -> None:
-        """Add an epoch's row."""
-        with self.metrics.open("a", newline="") as file:
-            csv.DictWriter(file, self._columns, restval="").writerow(row)
+        writer.writerows({**row, "epoch": int(row["epoch"])} for row in rows)
+        self.write(self.metrics, table.getvalue())
 
     def read_metrics(self) -> list[dict[str, str]]:
-        """The rows so far; a last line cut short by a crash is dropped."""
+        """The rows so far; a last line cut short is dropped."""
         if not self.metrics.exists():
             return []
-        with self.metrics.open(newline="") as file:
-            reader = csv.DictReader(file)
-            return [row for row in reader if None not in row.values() and row.get("epoch", "").isdigit()]
+        reader = csv.DictReader(io.StringIO(self.read(self.metrics), newline=""))
+        return [row for row in reader if None not in row.values() and row.get("epoch", "").isdigit()]
 
 
 def data_facts(bundle: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import logging
 import math
 import statistics
@@ -14,9 +15,11 @@ from typing import Any
 import yaml
 
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.runs.folder import FAILURE, REPEAT_KEYS, RunFolder, first_change, settings
+from graphgps_pearl.runs.folder import FAILURE, REPEAT_KEYS, RunFolder, first_change, settings, stored_config
 
 log = logging.getLogger(__name__)
+
+_UNREADABLE = (OSError, ValueError, TypeError, AttributeError, UserError, yaml.YAMLError, csv.Error)
 
 
 @dataclass(frozen=True)
@@ -48,14 +51,19 @@ class Run:
         return f"unfinished, {len(self.rows)} of {self.config['optim']['max_epoch']} epochs"
 
     @cached_property
+    def _config_text(self) -> str:
+        folder = RunFolder(self.path)
+        return folder.read(folder.config)
+
+    @cached_property
     def config(self) -> dict[str, Any]:
         """The resolved config."""
-        return yaml.safe_load((self.path / "config.yaml").read_text())
+        return stored_config(self._config_text)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Every key of the resolved config, dotted; one that came later at its default."""
-        return settings((self.path / "config.yaml").read_text())
+        return settings(self._config_text)
 
     @property
     def encoder(self) -> str:
@@ -108,7 +116,7 @@ def readable(folders: Sequence[Path]) -> list[Run]:
         try:
             run = read_run(path)
             run.settings  # noqa: B018 - reads the file
-        except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
+        except _UNREADABLE as error:
             log.warning("%s is left out: config.yaml or metrics.csv is damaged (%s)", path, error)
         else:
             runs.append(run)

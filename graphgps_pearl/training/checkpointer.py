@@ -18,10 +18,11 @@ from typing import Any
 
 import lightning.pytorch as pl
 
+from graphgps_pearl.processes import StoppedError
 from graphgps_pearl.runs.folder import RunFolder
 from graphgps_pearl.training.checkpoints import save_checkpoint
 from graphgps_pearl.training.processes import gather, largest
-from graphgps_pearl.training.stop_signals import StopSignals, interrupted
+from graphgps_pearl.training.stop_signals import StopSignals
 from graphgps_pearl.training.task import GraphTask
 
 
@@ -80,13 +81,13 @@ class Checkpointer(pl.Callback):
             save_checkpoint(trainer, self.folder)
             self._saved_at = time.monotonic()
         if signal_number:
-            raise interrupted(signal_number, self.folder.path)
+            raise StoppedError(signal_number)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Stop after an epoch that was all but saved when the signal came."""
         (signal_number,) = largest(self._signals.received)
         if signal_number:
-            raise interrupted(signal_number, self.folder.path)
+            raise StoppedError(signal_number)
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]

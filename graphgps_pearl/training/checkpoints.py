@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-import torch
 from lightning.pytorch.plugins.io import CheckpointIO
 
-from graphgps_pearl.runs.checkpoints import keep_checkpoint, new_checkpoint, write_checkpoint
+from graphgps_pearl.runs.checkpoints import keep_checkpoint, new_checkpoint, read_checkpoint, write_checkpoint
 from graphgps_pearl.runs.folder import RunFolder
 
 
@@ -24,7 +23,7 @@ class LocalCheckpoints(CheckpointIO):
         self, path: Any, map_location: Any = None, weights_only: bool | None = True
     ) -> dict[str, Any]:
         """Read a checkpoint; code in it is refused."""
-        return torch.load(path, map_location="cpu", weights_only=True)
+        return read_checkpoint(Path(path))
 
     def remove_checkpoint(self, path: Any) -> None:
         """Remove a checkpoint."""

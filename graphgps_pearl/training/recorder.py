@@ -1,7 +1,7 @@
 """What happens when an epoch ends: its row is written, the best is kept, a checkpoint is saved.
 
 All of it in one place and one order, because the order is what makes a crash harmless: the row goes
-first, the checkpoint last, and a resumed run drops the rows its checkpoint does not know.
+first, the checkpoint last. A checkpoint holds every row, and a resumed run writes the file again from it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Recorder(pl.Callback):
         self.best_row: dict[str, float] = {}
         self.last_row: dict[str, float] = {}
         self.stale = 0  # evaluations since the best
-        self.seconds: list[float] = []
+        self.rows: list[dict[str, float]] = []  # of metrics.csv
         self._writer: SummaryWriter | None = None
         self._started: float | None = None  # None between epochs
         self._elapsed = 0.0
@@ -109,7 +109,7 @@ class Recorder(pl.Callback):
             "best_row": self.best_row,
             "last_row": self.last_row,
             "stale": self.stale,
-            "seconds": self.seconds,
+            "rows": self.rows,
             "elapsed": 0.0 if self._started is None else time.perf_counter() - self._started,
         }
 
@@ -118,8 +118,15 @@ class Recorder(pl.Callback):
         self.best_row = dict(state_dict["best_row"])
         self.last_row = dict(state_dict["last_row"])
         self.stale = int(state_dict["stale"])
-        self.seconds = list(state_dict["seconds"])
+        rows = state_dict["rows"] if "rows" in state_dict else self._rows_of_file()
+        self.rows = [dict(row) for row in rows]
         self._elapsed = float(state_dict["elapsed"])
+
+    def _rows_of_file(self) -> list[dict[str, float]]:
+        """What checkpoints of earlier versions leave to ``metrics.csv``."""
+        rows = self.folder.read_metrics()
+        epochs = int(self.last_row.get("epoch", -1)) + 1
+        return [{name: float(value) for name, value in row.items() if value} for row in rows[:epochs]]
 
     def summary(self) -> dict[str, Any]:
         """The run in short: its best epoch with all metrics, and what it cost."""
@@ -128,14 +135,14 @@ class Recorder(pl.Callback):
             "larger_is_better": self.larger_is_better,
             "best": self.best_row,
             "epochs": int(self.last_row["epoch"]) + 1,
-            "seconds_per_epoch": statistics.median(self.seconds),
+            "seconds_per_epoch": statistics.median(row["seconds"] for row in self.rows),
             "memory_mb": self.last_row["memory_mb"],
         }
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Open the files, without the rows and events that are about to be written again."""
         if trainer.is_global_zero:
-            self.folder.start_metrics(self.columns, trainer.current_epoch)
+            self.folder.write_metrics(self.columns, self.rows)
             self._writer = SummaryWriter(str(self.folder.path), purge_step=trainer.current_epoch)
         trainer.should_stop = self._out_of_patience()
 
@@ -160,7 +167,7 @@ class Recorder(pl.Callback):
         }
         self._started = None
         self.last_row = costs | values
-        self.seconds.append(costs["seconds"])
+        self.rows.append(self.last_row)
         improved = self.improves(values.get(self.column, math.nan))
         if improved:
             self.best_row, self.stale = dict(self.last_row), 0
@@ -191,7 +198,7 @@ class Recorder(pl.Callback):
         return 0 < self.patience <= self.stale
 
     def _write(self, epoch: int) -> None:
-        self.folder.append_metrics({**self.last_row, "epoch": epoch})
+        self.folder.write_metrics(self.columns, self.rows)
         assert self._writer is not None
         for column, value in self.last_row.items():
             if column != "epoch":

@@ -19,8 +19,9 @@ from yacs.config import CfgNode
 
 from graphgps_pearl import config, data, encoders, networks
 from graphgps_pearl.errors import ConfigError, DataError, UserError
-from graphgps_pearl.files import full_disk_in_one_line, write_atomically
-from graphgps_pearl.runs.checkpoints import find_checkpoint
+from graphgps_pearl.files import write_errors_in_one_line
+from graphgps_pearl.processes import say_when_stopped
+from graphgps_pearl.runs.checkpoints import Checkpoint, find_checkpoint
 from graphgps_pearl.runs.folder import RunFolder, data_facts
 from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.checkpointer import Checkpointer
@@ -46,7 +47,6 @@ from graphgps_pearl.training.processes import (
 from graphgps_pearl.training.progress import Progress
 from graphgps_pearl.training.recorder import Recorder, metric_columns
 from graphgps_pearl.training.shared_norm import share_norms
-from graphgps_pearl.training.stop_signals import InterruptedRunError
 from graphgps_pearl.training.task import GraphTask, OptimSettings
 
 log = logging.getLogger(__name__)
@@ -59,22 +59,29 @@ class BudgetError(UserError):
 def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str, Any]:
     """Train, or continue, or report the run in ``folder``, and return its result."""
     connect()
+    with say_when_stopped(lambda: _how_to_continue(folder)):
+        finished = None if overwrite else first_decides(lambda: _finished(cfg, folder))
+        return _run(cfg, folder, overwrite) if finished is None else finished
+
+
+def _finished(cfg: CfgNode, folder: RunFolder) -> dict[str, Any] | None:
+    """The result of a finished run with this config. Nothing is written: the folder may be read-only."""
+    result = folder.read_result()
+    if result is None or not folder.is_same(config.dump(cfg)):
+        return None
+    log.info("%s is finished; --overwrite trains it again", folder.path)
+    return result
+
+
+def _run(cfg: CfgNode, folder: RunFolder, overwrite: bool) -> dict[str, Any]:
     lock = folder.locked() if rank() == 0 else nullcontext()
-    with full_disk_in_one_line(folder.path), lock:
-        finished = first_decides(lambda: _open(cfg, folder, overwrite))
-        if finished is not None:
-            log.info("%s is finished; --overwrite trains it again", folder.path)
-            return finished
+    with write_errors_in_one_line(folder.path), lock:
+        first_decides(lambda: folder.open(config.dump(cfg), overwrite=overwrite))
         try:
             return _train(cfg, folder)
         finally:
             if rank() == 0:
                 folder.restore_replaced()
-
-
-def _open(cfg: CfgNode, folder: RunFolder, overwrite: bool) -> dict[str, Any] | None:
-    folder.open(config.dump(cfg), overwrite=overwrite)
-    return folder.read_result()
 
 
 def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
@@ -90,7 +97,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     require_defined(metric, bundle.spec.select_split, bundle.splits[bundle.spec.select_split])
     first_decides(lambda: folder.require_same_data(bundle.identity))
     if rank() == 0:
-        write_atomically(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")
+        folder.write(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")
     splits = tuple(bundle.splits)
     task = GraphTask(
         network, loss, task_type, splits[1:], optim_settings(cfg), cfg.seed, bundle.moments, custom
@@ -120,7 +127,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
         **recorder.summary(),
     }
     if rank() == 0:
-        write_atomically(folder.result, json.dumps(result, indent=2) + "\n")
+        folder.write(folder.result, json.dumps(result, indent=2) + "\n")
     return result
 
 
@@ -165,14 +172,9 @@ def fit(
                 raise UserError(f"out of memory on the largest graph by itself; {KNOBS}") from error
             raise
         folder.forget_replaced()
-    checkpoint = first_decides(lambda: find_checkpoint(folder))
+    checkpoint = first_decides(lambda: find_checkpoint(folder, task.state_dict()))
     if checkpoint is not None:
-        train.load_state_dict({"epoch": checkpoint.epoch, "batches": checkpoint.batches})
-        within = f", after batch {checkpoint.batches}" if checkpoint.batches else ""
-        log.info(
-            "continuing %s from %s: epoch %d%s",
-            *(folder.path, checkpoint.path.name, checkpoint.epoch + 1, within),
-        )
+        _continue_from(checkpoint, train, cfg.optim.max_epoch)
     if connected():
         share_norms(task.network)
     with warnings.catch_warnings():
@@ -184,15 +186,15 @@ def fit(
             trainer.fit(task, TrainingBatches(train), evals, ckpt_path=path, weights_only=True)
         except SystemExit as exit_:
             # A second Ctrl-C, which Lightning turns into an exit with code 1.
-            raise InterruptedRunError(f"interrupted; {_how_to_continue(folder)}", 130) from exit_
+            raise KeyboardInterrupt from exit_
         except (RuntimeError, MemoryError) as error:
             if lost_process(error):
                 raise UserError(f"another process of this run ended; {_how_to_continue(folder)}") from error
             if is_out_of_memory(error):
                 where = f"epoch {task.current_epoch + 1}, batch {task.batches_done + 1}"
                 raise UserError(
-                    f"{where}: out of memory ({describe_batch(task.last_batch)}); {KNOBS}. "
-                    f"What was saved is kept, {_how_to_continue(folder)}"
+                    f"{where}: out of memory ({describe_batch(task.last_batch)}); {KNOBS}; "
+                    f"{_how_to_continue(folder)}"
                 ) from error
             raise
 
@@ -208,10 +210,31 @@ def evaluation_weights(cfg: CfgNode, bundle: data.DataBundle) -> list[Evaluation
     return [EvaluationWeights(decay, data.make_loader(chosen, cfg, shuffle=False) if wanted else None)]
 
 
+def _continue_from(checkpoint: Checkpoint, train: data.GraphLoader, max_epoch: int) -> None:
+    """Move the loader to where the checkpoint was taken."""
+    epoch, batches = checkpoint.epoch, checkpoint.batches
+    train.set_epoch(epoch)
+    possible = train.num_batches() if epoch < max_epoch else 0
+    if epoch > max_epoch or batches > possible:
+        raise UserError(
+            f"{checkpoint.path}: says epoch {epoch + 1}, batch {batches}, where the run has {max_epoch} "
+            f"epochs and this one {possible} batches; give --overwrite to train from the start"
+        )
+    train.load_state_dict({"epoch": epoch, "batches": batches})
+    log.info(
+        "continuing %s from %s: %s",
+        checkpoint.path.parent,
+        checkpoint.path.name,
+        f"epoch {epoch + 1}" + (f", after batch {batches}" if batches else ""),
+    )
+
+
 def _how_to_continue(folder: RunFolder) -> str:
-    if not folder.last.exists():
-        return f"nothing of {folder.path} was saved, the same command starts it again"
-    return f"the same command continues {folder.path} from its last checkpoint"
+    if folder.result.exists():
+        return f"{folder.path} is finished"
+    if folder.last.exists() or folder.previous.exists():
+        return f"saved, the same command continues {folder.path}"
+    return f"nothing of {folder.path} was saved, the same command starts it again"
 
 
 def make_trainer(cfg: CfgNode, folder: RunFolder, callbacks: list[pl.Callback]) -> pl.Trainer:

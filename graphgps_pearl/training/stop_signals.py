@@ -1,24 +1,15 @@
-"""SIGTERM and Ctrl-C noted, to be acted on between two batches, where the run's state is whole."""
+"""SIGTERM, SIGHUP and Ctrl-C noted, to be acted on between two batches, where the run's state is whole."""
 
 from __future__ import annotations
 
 import signal
-import threading
 from types import FrameType
 
-from graphgps_pearl.errors import UserError
-
-
-class InterruptedRunError(UserError):
-    """Ctrl-C or SIGTERM: the run can be continued; ``code`` is the conventional exit code."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
+from graphgps_pearl.processes import ENDING, handle_signals
 
 
 class StopSignals:
-    """Remembers the first SIGTERM or SIGINT; a second SIGINT interrupts at once.
+    """Remembers the first of these signals; a second Ctrl-C interrupts at once.
 
     Lightning's trainer puts the former handlers back when it ends.
     """
@@ -28,17 +19,9 @@ class StopSignals:
 
     def install(self) -> None:
         """Take over from Lightning's handlers, which stop wherever the program happens to be."""
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, self._note)
-            signal.signal(signal.SIGINT, self._note)
+        handle_signals(self._note, (*ENDING, signal.SIGINT))
 
     def _note(self, number: int, _: FrameType | None) -> None:
         if self.received and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.received = number
-
-
-def interrupted(number: int, folder: object) -> InterruptedRunError:
-    """What a run that was stopped by this signal says."""
-    name = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
-    return InterruptedRunError(f"{name}; saved, the same command continues {folder}", 128 + number)

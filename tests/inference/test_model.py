@@ -13,6 +13,7 @@ import graphgps_pearl
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.inference.folder import write_model
 from graphgps_pearl.inference.loading import load, untrained
+from graphgps_pearl.runs.folder import RunFolder
 
 ENCODERS = ("Atom+BPEARL", "Atom+RPEARL", "Atom+RWSE+BPEARL")
 
@@ -124,7 +125,7 @@ def test_standardised_targets_come_back_in_their_units(trained, tmp_path):
     own = (load(run, "cpu").predict(["CCO"]).values - facts["target_mean"]) / facts["target_std"]
     facts |= {"target_mean": [3.0, -1.0], "target_std": [2.0, 0.5], "name": "peptides-3d"}
     facts["target_names"] = ["length_a", "Spherocity"]
-    (run / "data.json").write_text(json.dumps(facts))
+    RunFolder(run).write(run / "data.json", json.dumps(facts))
     scaled = load(run, "cpu").predict(["CCO"])
     np.testing.assert_allclose(scaled.values, own * [2.0, 0.5] + [3.0, -1.0], rtol=1e-6)
     assert scaled.columns == ("pred_length_a [Å]", "pred_Spherocity")
@@ -135,7 +136,7 @@ def test_classes_come_as_probabilities(trained, tmp_path, task_type):
     run = tmp_path / "results" / "run" / "0"
     shutil.copytree(trained("Atom+BPEARL"), run)
     facts = json.loads((run / "data.json").read_text()) | {"task_type": task_type}
-    (run / "data.json").write_text(json.dumps(facts))
+    RunFolder(run).write(run / "data.json", json.dumps(facts))
     result = load(run, "cpu").predict(["CCO", "c1ccccc1"])
     assert ((result.values > 0) & (result.values < 1)).all()
     if task_type == "classification":

@@ -126,7 +126,7 @@ def limit_file_size(size: int) -> None:
 def test_a_file_that_grows_too_large_stops_the_run_and_leaves_earlier_files_whole(runs, finished, tmp_path):
     size = (finished / "best.ckpt").stat().st_size
     output = tmp_path / "output"
-    child = children.start(runs.arguments(), output, children.kill_at_operation, 30)  # an epoch or two
+    child = children.start(runs.arguments(), output, children.kill_at_operation, 60)  # an epoch or two
     child.join(120)
     was = position(runs)
     assert was > (0, 0)

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import children
-from helpers.small_runs import SmallRuns, checkpoint, numbers, result
+from helpers.small_runs import SmallRuns, checkpoint, numbers, result, train
 
 MAIN = Path(__file__).resolve().parents[2] / "main.py"
+QUICKSTART = MAIN.with_name("configs") / "quickstart.yaml"
 
 #: Nothing random in the network; 43 graphs in batches of 9: shares of 5 and 4, and a last batch of 4 and 3.
 EXACT = (
@@ -56,6 +57,21 @@ def test_two_processes_with_half_the_batch_are_one_with_the_whole(runs, tmp_path
     assert "      2/2" in output.with_suffix(".0").read_text()
     assert "epoch" not in output.with_suffix(".1").read_text()
     assert len(list(runs.path().glob("events.out.*"))) == 1
+
+
+@pytest.mark.slow
+def test_the_quickstart_in_two_processes_is_one_in_double_precision(runs, tmp_path):
+    """18 steps of all that the config has but dropout; float32 differs by rounding (docs/scaling.md)."""
+    words = (*("dataset.subset", "120", "train.batch_size", "16", "optim.max_epoch", "3"),)
+    words += ("gt.attn_dropout", "0.0", "gt.dropout", "0.0", "gnn.dropout", "0.0", "train.precision", "64")
+    words += ("dataset.dir", str(runs.dataset_dir))
+    assert train(QUICKSTART, runs.path("one"), words) == 0
+    output = tmp_path / "output"
+    processes = children.start_together((QUICKSTART, runs.path(), list(words)), output, 2)
+    for process in processes:
+        process.join(300)
+    assert [process.exitcode for process in processes] == [0, 0], output.with_suffix(".0").read_text()
+    assert_close(runs.path(), runs.path("one"))
 
 
 def stop_rank_1(rank: int) -> None:

@@ -1,6 +1,7 @@
 """Interrupted at any batch and resumed equals never interrupted, bit for bit on CPU."""
 
 import os
+import shutil
 import signal
 from contextlib import contextmanager
 
@@ -9,6 +10,9 @@ import torch
 from helpers.small_runs import assert_same_run, checkpoint, numbers
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from graphgps_pearl import data
+from graphgps_pearl.runs.checkpoints import write_checkpoint
+from graphgps_pearl.training.recorder import Recorder
 from graphgps_pearl.training.task import GraphTask
 
 
@@ -107,9 +111,9 @@ def test_stopped_at_an_epochs_end(runs, finished, signal_at):
 
 def test_sigterm_and_ctrl_c_save_close_tensorboard_and_say_how_to_go_on(runs, signal_at, capsys):
     handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    for number, code, word in ((signal.SIGTERM, 143, "SIGTERM"), (signal.SIGINT, 130, "interrupted")):
+    for number, word in SIGNALS:
         with signal_at(6, number):
-            assert runs.train(tag=word) == code
+            assert runs.train(tag=word) == 128 + number
         error = capsys.readouterr().err.strip().splitlines()[-1]
         assert word in error and "the same command continues" in error
         assert checkpoint(runs.path(word))["position"] == {"epoch": 1, "batches": 2}
@@ -152,3 +156,72 @@ def test_saves_every_so_many_batches(runs, monkeypatch):
 def test_the_last_epoch_is_evaluated_whatever_the_period(runs):
     assert runs.train("train.eval_period", "2") == 0
     assert [row["val_mae"] != "" for row in numbers(runs.path())] == [False, True, True]
+
+
+SIGNALS = ((signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP"), (signal.SIGINT, "interrupted"))
+
+
+def test_a_signal_before_the_first_batch_or_after_the_last_is_told_alike(runs, finished, monkeypatch, capsys):
+    moments = {
+        "nothing of": (data, "load"),  # before training: the data is being prepared
+        "saved, the same command continues": (Recorder, "summary"),  # after it: the result is being written
+    }
+    for number, word in SIGNALS:
+        for said, (owner, name) in moments.items():
+            original = getattr(owner, name)
+
+            def struck(*args, original=original, number=number, **kwargs):
+                os.kill(os.getpid(), number)
+                return original(*args, **kwargs)
+
+            tag = f"{word}-{name}"
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, name, struck)
+                assert runs.train(tag=tag) == 128 + number
+            lines = capsys.readouterr().err.strip().splitlines()
+            assert word in lines[-1] and said in lines[-1] and "the same command" in lines[-1]
+            assert not any("Traceback" in line for line in lines)
+    assert runs.train(tag=tag) == 0
+    assert_same_run(runs.path(tag), finished)
+
+
+def test_under_nohup_a_hangup_does_not_stop_the_run(runs, signal_at):
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signal_at(2, signal.SIGHUP):
+            assert runs.train("optim.max_epoch", "1") == 0
+    finally:
+        signal.signal(signal.SIGHUP, former)
+
+
+def test_more_epochs_for_a_finished_run_are_those_of_a_longer_run(runs, finished):
+    assert runs.train("optim.max_epoch", "2") == 0
+    assert runs.train("optim.max_epoch", "3") == 0
+    assert_same_run(runs.path(), finished)
+
+
+def test_rows_lost_or_altered_before_a_resume_are_written_again(runs, finished, signal_at):
+    with signal_at(9):
+        assert runs.train() == 143
+    metrics = runs.path() / "metrics.csv"
+    for damage in (b"epoch,val_mae\n0,\xff\n", b"", None):
+        if damage is None:
+            metrics.unlink()
+        else:
+            metrics.write_bytes(damage)
+        with signal_at(1):
+            assert runs.train() == 143
+        assert [row["epoch"] for row in numbers(runs.path())] == ["0", "1"]
+    assert runs.train() == 0
+    assert_same_run(runs.path(), finished)
+
+
+@pytest.mark.parametrize("position", [{"epoch": 1, "batches": 5}, {"epoch": 4, "batches": 0}])
+def test_an_impossible_position_is_refused(runs, finished, capsys, position):
+    shutil.copytree(finished, runs.path())
+    (runs.path() / "result.json").unlink()
+    last = runs.path() / "last.ckpt"
+    write_checkpoint(last, {**checkpoint(runs.path()), "position": position})
+    assert runs.train() == 2
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert "last.ckpt" in line and f"epoch {position['epoch'] + 1}" in line and "--overwrite" in line
