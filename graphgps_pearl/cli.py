@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from graphgps_pearl import __version__
 from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import ConfigError, UserError
-from graphgps_pearl.processes import end_with_parent, say_when_stopped
+from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.terminal import columns
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def _positive(text: str) -> int:
 
 def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     """``python main.py --cfg FILE [--repeat N] [--mark_done] [--overwrite] [KEY VALUE ...]``."""
-    end_with_parent()
     args = train_parser(prog).parse_intermixed_args(argv)
 
     def work() -> None:

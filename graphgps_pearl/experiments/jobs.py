@@ -67,7 +67,8 @@ class Ending:
 
 def how_to_continue(done: str, out_dir: Path) -> str:
     """What a command says that was stopped: what is ``done``, and how to go on."""
-    return f"{done}; the same command continues, and 'python -m graphgps_pearl report {out_dir}' shows what is done"
+    report = f"python -m graphgps_pearl report {out_dir}"
+    return f"{done}; the same command continues, and '{report}' shows what is done"
 
 
 class Observer(Protocol):

@@ -40,7 +40,7 @@ from typing import Any
 import yaml
 
 from graphgps_pearl import config
-from graphgps_pearl.config.loading import parse_yaml
+from graphgps_pearl.config.yaml_text import parse_yaml
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.files import DamagedFileError, hash_of, remove_partial, write_atomically
 from graphgps_pearl.runs.lock import exclusive

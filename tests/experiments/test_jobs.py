@@ -133,14 +133,11 @@ PARENT = """
 import pathlib, sys
 sys.path[:0] = [{tests!r}]
 from test_jobs import Script
-from graphgps_pearl.experiments.jobs import run_jobs, signals_as_exceptions
+from graphgps_pearl.command import run_command
+from graphgps_pearl.experiments.jobs import run_jobs
 folder = pathlib.Path({folder!r})
 job = Script(folder / "c.yaml", 0, ({script!r},), folder / "c" / "0")
-try:
-    with signals_as_exceptions():
-        run_jobs([job], 1, lambda *_: None)
-except KeyboardInterrupt as error:
-    sys.exit(128 + getattr(error, "number", 2))
+sys.exit(run_command(lambda: run_jobs([job], 1, lambda *_: None)))
 """
 
 
