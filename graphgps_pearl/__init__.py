@@ -2,7 +2,7 @@
 
 Importing the package registers nothing and loads neither torch nor PyG; :func:`register` fills
 GraphGym's registry, :func:`load` opens a trained model, and ``graphgps_pearl.pearl`` has the encodings as
-plain PyTorch modules.
+plain PyTorch modules. ``GPS``, ``GPSLayer``, ``BPEARL`` and ``RPEARL`` make a network without a config.
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphgps_pearl.extras import named_extras
 
 if TYPE_CHECKING:
     from graphgps_pearl.inference.model import Model
+    from graphgps_pearl.layers import GPSLayer
+    from graphgps_pearl.networks import GPS
+    from graphgps_pearl.pearl import BPEARL, RPEARL
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load", "register"]
+__all__ = ["BPEARL", "GPS", "RPEARL", "GPSLayer", "__version__", "load", "register"]
+
+_MODULES = {"GPS": "networks", "GPSLayer": "layers", "BPEARL": "pearl", "RPEARL": "pearl"}
 
 
-def __getattr__(name: str) -> ModuleType:
-    """``graphgps_pearl.pearl`` and ``graphgps_pearl.config`` after ``import graphgps_pearl`` alone."""
-    if name in ("pearl", "config"):
-        with named_extras():
+def __getattr__(name: str) -> Any:
+    """Modules and classes that need torch, loaded at their first use."""
+    with named_extras():
+        if name in ("pearl", "config", "layers", "networks", "testing"):
             return import_module(f"{__name__}.{name}")
+        if name in _MODULES:
+            return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -30,9 +30,9 @@ SHARED = {
 MAY_IMPORT = {
     "config": set(),
     "pearl": set(),
-    "layers": {"contracts"},
+    "layers": {"contracts", "pearl"},
     "data": {"config"},
-    "encoders": {"config", "contracts", "pearl"},
+    "encoders": {"config", "contracts", "layers", "pearl"},
     "networks": {"config", "contracts", "encoders", "layers"},
     "runs": {"config"},
     "training": {"config", "data", "encoders", "networks", "pearl", "runs"},

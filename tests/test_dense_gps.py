@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from graphgps_pearl import config, networks
-from graphgps_pearl.layers import GPSLayer, Layout
+from graphgps_pearl.layers import Layout, build_gps_layer
 
 ROOT = Path(__file__).resolve().parents[1]
 DIM = 16
@@ -58,7 +58,7 @@ def test_layer(dense_gps: Any, local: str, training: bool, dtype: torch.dtype, c
     batch = graphs(5, 9, 12)
     x = torch.randn(batch.num_nodes, DIM, dtype=dtype, requires_grad=True)
     edge_attr = torch.randn(batch.num_edges, DIM, dtype=dtype, requires_grad=True)
-    ours = GPSLayer(DIM, local, "Transformer", heads=4, edge_dim=DIM).to(dtype)
+    ours = build_gps_layer(DIM, local, "Transformer", heads=4, edge_dim=DIM).to(dtype)
     plain = dense_gps.DenseGPSLayer(DIM, local, 4, 0.0, 0.0).to(dtype)
     plain.load_state_dict(weights(ours))
     ours.train(training)

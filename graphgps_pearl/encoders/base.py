@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.data import Batch
-from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl.contracts import EncoderOutput
@@ -39,12 +39,14 @@ class PosEncEncoder(nn.Module, ABC):
         dim_emb: Width of ``batch.x`` afterwards.
         expand_x: Whether to map the incoming ``batch.x`` linearly to the columns that the encoding leaves
             free.
+        cfg: The config, with the columns of the raw node features in ``share.dim_in``; None = GraphGym's.
     """
 
     name: ClassVar[str]
 
-    def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
+    def __init__(self, dim_emb: int, expand_x: bool = True, cfg: Any = None) -> None:
         super().__init__()
+        cfg = active_cfg if cfg is None else cfg
         settings = cfg[f"posenc_{self.name}"]
         columns = self.columns(settings)
         free = dim_emb - columns

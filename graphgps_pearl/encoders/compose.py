@@ -24,6 +24,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.transforms import BaseTransform
 
+from graphgps_pearl import config
 from graphgps_pearl.encoders.base import PosEncEncoder, WidthError
 from graphgps_pearl.encoders.table import EDGE_ENCODERS, NODE_ENCODERS
 from graphgps_pearl.errors import ConfigError
@@ -64,21 +65,30 @@ class Part:
     injected: int = 0  # into every layer
     transforms: tuple[BaseTransform, ...] = ()
 
-    def build(self, dim_emb: int, first: bool) -> nn.Module:
+    def build(self, dim_emb: int, first: bool, cfg: Any) -> nn.Module:
         """The module that brings ``batch.x`` to ``dim_emb`` columns."""
-        if not first and _takes_expand_x(self.factory):
-            return self.factory(dim_emb, expand_x=False)
-        return self.factory(dim_emb)
+        expand = {} if first or not _takes(self.factory, "expand_x") else {"expand_x": False}
+        return build_encoder(self.factory, dim_emb, cfg, **expand)
 
 
-def _takes_expand_x(factory: Callable[..., nn.Module]) -> bool:
-    return "expand_x" in inspect.signature(factory).parameters
+def build_encoder(factory: Callable[..., nn.Module], dim_emb: int, cfg: Any, **more: Any) -> nn.Module:
+    """An encoder under a config: ours get it as an argument, others find it as GraphGym's active one."""
+    if factory not in (*NODE_ENCODERS.values(), *EDGE_ENCODERS.values()):
+        if cfg is not active_cfg:
+            config.activate(cfg)
+    elif _takes(factory, "cfg"):
+        more["cfg"] = cfg
+    return factory(dim_emb, **more)
+
+
+def _takes(factory: Callable[..., nn.Module], argument: str) -> bool:
+    return argument in inspect.signature(factory).parameters
 
 
 def _part(name: str, cfg: Any) -> Part:
     factory = find_node_encoder(name)
     settings = cfg.get(f"posenc_{name}")
-    if settings is None and not _takes_expand_x(factory):
+    if settings is None and not _takes(factory, "expand_x"):
         return Part(name, factory, is_encoding=False)
     if isinstance(factory, type) and issubclass(factory, PosEncEncoder):
         columns, injected = factory.columns(settings), factory.injected_columns(settings)
@@ -116,11 +126,13 @@ class ComposedNodeEncoder(nn.Module):
     Args:
         composition: ``A``, ``A+B``, ``A+B+C``, ...
         dim_emb: Width of ``batch.x`` after the last part.
+        cfg: The config; None = GraphGym's.
     """
 
-    def __init__(self, composition: str, dim_emb: int) -> None:
+    def __init__(self, composition: str, dim_emb: int, cfg: Any = None) -> None:
         super().__init__()
-        parts = resolve(composition, active_cfg)
+        cfg = active_cfg if cfg is None else cfg
+        parts = resolve(composition, cfg)
         widths = [dim_emb]
         for part in reversed(parts[1:]):
             widths.insert(0, widths[0] - part.columns)
@@ -131,7 +143,7 @@ class ComposedNodeEncoder(nn.Module):
                 f"{composition}: of {dim_emb} columns, the encodings' dim_pe leave too few ({asked})"
             )
         self.encoders = nn.ModuleList(
-            part.build(width, first=i == 0) for i, (part, width) in enumerate(zip(parts, widths, strict=True))
+            part.build(width, i == 0, cfg) for i, (part, width) in enumerate(zip(parts, widths, strict=True))
         )
 
     def forward(self, batch: Batch) -> Batch:

@@ -10,10 +10,16 @@ from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.nn.norm import BatchNorm
 from torch_geometric.transforms import BaseTransform
 
-from graphgps_pearl import config
 from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders.base import edge_width
-from graphgps_pearl.encoders.compose import ComposedNodeEncoder, Part, find_edge_encoder, required_by, resolve
+from graphgps_pearl.encoders.compose import (
+    ComposedNodeEncoder,
+    Part,
+    build_encoder,
+    find_edge_encoder,
+    required_by,
+    resolve,
+)
 from graphgps_pearl.errors import ConfigError
 
 
@@ -53,7 +59,7 @@ class FeatureEncoder(nn.Module):
     """Encodes ``batch.x`` [N, dim_in] and ``batch.edge_attr``, and adds the edge columns of encodings to it.
 
     Args:
-        cfg: The config; it becomes GraphGym's active one, which registered encoders read when they are built.
+        cfg: The config. It becomes GraphGym's active one only where a third party's encoder is built.
         dim_in: Number of raw node feature columns.
 
     Attributes:
@@ -64,8 +70,9 @@ class FeatureEncoder(nn.Module):
     def __init__(self, cfg: Any, dim_in: int) -> None:
         super().__init__()
         if cfg is not active_cfg:
-            config.activate(cfg)
-        active_cfg.share["dim_in"] = dim_in
+            cfg = cfg.clone()
+            cfg.defrost()
+        cfg.share["dim_in"] = dim_in
         self.dim_in, self.edge_dim = dim_in, 0
         self.node_encoder: nn.Module | None = None
         self.edge_encoder: nn.Module | None = None
@@ -73,14 +80,15 @@ class FeatureEncoder(nn.Module):
         self.edge_norm: nn.Module | None = None
         if cfg.dataset.node_encoder:
             self.dim_in = cfg.gnn.dim_inner
-            self.node_encoder = ComposedNodeEncoder(cfg.dataset.node_encoder_name, self.dim_in)
+            self.node_encoder = ComposedNodeEncoder(cfg.dataset.node_encoder_name, self.dim_in, cfg)
             if cfg.dataset.node_encoder_bn:
                 self.node_norm = BatchNorm(
                     self.dim_in, eps=cfg.bn.eps, momentum=cfg.bn.mom, allow_single_element=True
                 )
         if cfg.dataset.edge_encoder:
             self.edge_dim = edge_width(cfg)
-            self.edge_encoder = find_edge_encoder(cfg.dataset.edge_encoder_name)(self.edge_dim)
+            factory = find_edge_encoder(cfg.dataset.edge_encoder_name)
+            self.edge_encoder = build_encoder(factory, self.edge_dim, cfg)
             if cfg.dataset.edge_encoder_bn:
                 self.edge_norm = BatchNorm(
                     self.edge_dim, eps=cfg.bn.eps, momentum=cfg.bn.mom, allow_single_element=True

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 from torch_geometric.data import Batch
-from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.config import cfg as active_cfg
 
 from graphgps_pearl.errors import ConfigError, DataError
 
@@ -21,9 +23,9 @@ def _apply(linear: nn.Linear, features: Tensor, what: str) -> Tensor:
 class LinearNodeEncoder(nn.Module):
     """``batch.x`` [N, share.dim_in] to [N, dim_emb]."""
 
-    def __init__(self, dim_emb: int) -> None:
+    def __init__(self, dim_emb: int, cfg: Any = None) -> None:
         super().__init__()
-        self.encoder = nn.Linear(cfg.share.dim_in, dim_emb)
+        self.encoder = nn.Linear((active_cfg if cfg is None else cfg).share.dim_in, dim_emb)
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.x`` by its image."""
@@ -34,9 +36,9 @@ class LinearNodeEncoder(nn.Module):
 class LinearEdgeEncoder(nn.Module):
     """``batch.edge_attr`` [E, dataset.edge_encoder_dim_in] (or [E]) to [E, dim_emb]."""
 
-    def __init__(self, dim_emb: int) -> None:
+    def __init__(self, dim_emb: int, cfg: Any = None) -> None:
         super().__init__()
-        dim_in = cfg.dataset.edge_encoder_dim_in
+        dim_in = (active_cfg if cfg is None else cfg).dataset.edge_encoder_dim_in
         if dim_in < 1:
             raise ConfigError(
                 "LinearEdge: set dataset.edge_encoder_dim_in to the number of edge feature columns"

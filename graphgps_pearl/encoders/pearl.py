@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.data import Batch
-from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.config import cfg as active_cfg
 
 from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders.base import PosEncEncoder, edge_width
-from graphgps_pearl.encoders.pair_bias import PairBiasProjection
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.layers import PairBiasProjection
 from graphgps_pearl.pearl import BPEARL, RPEARL
 
 
@@ -62,8 +62,9 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
     name = "BPEARL"
     module = BPEARL
 
-    def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
-        super().__init__(dim_emb, expand_x)
+    def __init__(self, dim_emb: int, expand_x: bool = True, cfg: Any = None) -> None:
+        cfg = active_cfg if cfg is None else cfg
+        super().__init__(dim_emb, expand_x, cfg)
         settings = cfg.posenc_BPEARL
         self.pair_bias: PairBiasProjection | None = None
         self.pair_edges: nn.Linear | None = None

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch_geometric.data import Batch
-from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl.encoders.base import PosEncEncoder, graph_of_nodes
@@ -26,8 +26,9 @@ class EigenPairs(NamedTuple):
 class SpectralEncoder(PosEncEncoder):
     """Base of the encodings that read ``posenc_<name>.eigen``."""
 
-    def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
-        super().__init__(dim_emb, expand_x)
+    def __init__(self, dim_emb: int, expand_x: bool = True, cfg: Any = None) -> None:
+        cfg = active_cfg if cfg is None else cfg
+        super().__init__(dim_emb, expand_x, cfg)
         self.max_slots = max_slots(cfg[f"posenc_{self.name}"].eigen)
 
     @classmethod

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 from torch_geometric.data import Batch
-from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.config import cfg as active_cfg
 
 from graphgps_pearl.errors import ConfigError, DataError
 
@@ -12,9 +14,9 @@ from graphgps_pearl.errors import ConfigError, DataError
 class _TypeDict(nn.Module):
     key: str  # the config key that says how many types there are
 
-    def __init__(self, dim_emb: int) -> None:
+    def __init__(self, dim_emb: int, cfg: Any = None) -> None:
         super().__init__()
-        num_types = cfg.dataset[self.key]
+        num_types = (active_cfg if cfg is None else cfg).dataset[self.key]
         if num_types < 1:
             raise ConfigError(
                 f"dataset.{self.key} is {num_types}: set it to the number of types in the dataset"

@@ -6,7 +6,14 @@ Tensors in, tensors out, plain constructor arguments. Nodes of a batch come pack
 
 from graphgps_pearl.layers.attention import Gate, LinearAttention, MultiheadAttention
 from graphgps_pearl.layers.gated_gcn import DistanceGate, GatedGCN
-from graphgps_pearl.layers.gps_layer import GLOBAL_MODELS, DegreeScaler, GPSLayer, MessagePassingLayer, Norm
+from graphgps_pearl.layers.gps_layer import (
+    GLOBAL_MODELS,
+    DegreeScaler,
+    GPSLayer,
+    MessagePassingLayer,
+    Norm,
+    build_gps_layer,
+)
 from graphgps_pearl.layers.layout import Layout, squared_distance
 from graphgps_pearl.layers.local import (
     LOCAL_MODELS,
@@ -18,6 +25,7 @@ from graphgps_pearl.layers.local import (
     reads_edges,
 )
 from graphgps_pearl.layers.names import ACTIVATIONS, Activation, activation, pick, unknown
+from graphgps_pearl.layers.pair_bias import PairBiasProjection
 
 __all__ = [
     "ACTIVATIONS",
@@ -37,7 +45,9 @@ __all__ = [
     "MessagePassingLayer",
     "MultiheadAttention",
     "Norm",
+    "PairBiasProjection",
     "activation",
+    "build_gps_layer",
     "build_local",
     "degree_histogram",
     "pick",

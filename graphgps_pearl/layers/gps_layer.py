@@ -1,4 +1,4 @@
-r"""The GPS layer, and its message-passing half alone.
+r"""The GPS layer, and message passing alone.
 
 `Recipe for a General, Powerful, Scalable Graph Transformer <https://arxiv.org/abs/2205.12454>`_:
 
@@ -27,7 +27,7 @@ from graphgps_pearl.contracts import AttentionBias
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
 from graphgps_pearl.layers.layout import Layout
-from graphgps_pearl.layers.local import LocalSettings, build_local
+from graphgps_pearl.layers.local import LocalSettings, as_local, build_local
 from graphgps_pearl.layers.names import Activation, activation, pick
 
 GLOBAL_MODELS: dict[str, Callable[[int, int, float, str], nn.Module] | None] = {
@@ -83,22 +83,17 @@ class DegreeScaler(nn.Module):
 
 
 class GPSLayer(nn.Module):
-    """Local message passing and global attention in parallel, then a feed-forward block.
+    """Local message passing in parallel with global attention, then a feed-forward block.
 
     Args:
         dim: F, the width.
-        local: name of the local model, see :data:`~graphgps_pearl.layers.local.LOCAL_MODELS`.
-        attention: name of the global model, see :data:`GLOBAL_MODELS`.
-        heads: attention heads.
-        act: activation.
+        local: the local model: a convolution of PyG's from [N, F] to [N, F], or any module that is called as
+            ``update, edge_attr = local(x, edge_index, edge_attr, layout)``; None for attention alone.
+        attention: called as ``attention(x, layout, bias)``, for example
+            :class:`~graphgps_pearl.layers.attention.MultiheadAttention`; None for message passing alone.
+        act: activation of the feed-forward block.
         dropout: after local model, attention and both feed-forward layers.
-        attn_dropout: of the attention weights.
         norm: ``batch``, ``layer`` or ``none``.
-        edge_dim: D, the width of the edge features; None where there are none.
-        update_edges: False for the network's last layer, whose edges are not read.
-        equivstable_pe: weigh messages by the distance of encodings that the layout holds.
-        pna_degrees: histogram of in-degrees, for PNA.
-        attn_gate: ``none``, ``head`` or ``channel``, see :class:`~graphgps_pearl.layers.attention.Gate`.
         degree_scaler: whether a :class:`DegreeScaler` follows the attention.
     """
 
@@ -116,49 +111,28 @@ class GPSLayer(nn.Module):
     def __init__(
         self,
         dim: int,
-        local: str,
-        attention: str,
-        heads: int = 1,
+        local: nn.Module | None,
+        attention: nn.Module | None,
         act: Activation = "relu",
         dropout: float = 0.0,
-        attn_dropout: float = 0.0,
         norm: str = "batch",
-        edge_dim: int | None = None,
-        update_edges: bool = True,
-        equivstable_pe: bool = False,
-        pna_degrees: Sequence[int] = (),
-        attn_gate: str = "none",
         degree_scaler: bool = False,
     ) -> None:
         super().__init__()
-        settings = LocalSettings(
-            dim=dim,
-            edge_dim=edge_dim,
-            heads=heads,
-            act=act,
-            dropout=dropout,
-            update_edges=update_edges,
-            equivstable_pe=equivstable_pe,
-            pna_degrees=pna_degrees,
-        )
-        self.local = build_local(local, settings)
-        make_attention = pick(GLOBAL_MODELS, attention, "gt.layer_type")
-        self.attention = (
-            None if make_attention is None else make_attention(dim, heads, attn_dropout, attn_gate)
-        )
-        if self.local is None and self.attention is None:
+        if local is None and attention is None:
             raise ConfigError(
                 "gt.layer_type: None+None leaves nothing to a layer: name a local or a global model"
             )
-        if self.attention is None and (attn_gate != "none" or degree_scaler):
-            key = "gt.degree_scaler" if degree_scaler else "gt.attn_gate"
+        if attention is None and degree_scaler:
             raise ConfigError(
-                f"{key}: it acts on attention, and gt.layer_type has none: name a global model there"
+                "gt.degree_scaler: it acts on attention, and gt.layer_type has none: name a global model"
             )
+        self.local = None if local is None else as_local(local)
+        self.attention = attention
         self.degree_scaler = DegreeScaler(dim) if degree_scaler else None
         # A norm exists only with what it normalises: no parameter without a gradient.
-        self.norm_local = None if self.local is None else Norm(dim, norm)
-        self.norm_attention = None if self.attention is None else Norm(dim, norm)
+        self.norm_local = None if local is None else Norm(dim, norm)
+        self.norm_attention = None if attention is None else Norm(dim, norm)
         self.dropout = nn.Dropout(dropout)
         self.feed_forward = nn.Sequential(
             nn.Linear(dim, 2 * dim),
@@ -197,6 +171,60 @@ class GPSLayer(nn.Module):
             branches.append(self.norm_attention(x + self.dropout(update), layout))
         h = branches[0] if len(branches) == 1 else branches[0] + branches[1]
         return self.norm(h + self.feed_forward(h), layout), edge_attr
+
+
+def build_gps_layer(
+    dim: int,
+    local: str,
+    attention: str,
+    heads: int = 1,
+    act: Activation = "relu",
+    dropout: float = 0.0,
+    attn_dropout: float = 0.0,
+    norm: str = "batch",
+    edge_dim: int | None = None,
+    update_edges: bool = True,
+    equivstable_pe: bool = False,
+    pna_degrees: Sequence[int] = (),
+    attn_gate: str = "none",
+    degree_scaler: bool = False,
+) -> GPSLayer:
+    """A :class:`GPSLayer` of models by name, with GraphGPS's settings.
+
+    Args:
+        dim: F, the width.
+        local: name of the local model, see :data:`~graphgps_pearl.layers.local.LOCAL_MODELS`.
+        attention: name of the global model, see :data:`GLOBAL_MODELS`.
+        heads: attention heads.
+        act: activation.
+        dropout: after local model, attention and both feed-forward layers.
+        attn_dropout: of the attention weights.
+        norm: ``batch``, ``layer`` or ``none``.
+        edge_dim: D, the width of the edge features; None where there are none.
+        update_edges: False for the network's last layer, whose edges are not read.
+        equivstable_pe: weight messages by the distance of encodings that the layout holds.
+        pna_degrees: histogram of in-degrees, for PNA.
+        attn_gate: ``none``, ``head`` or ``channel``, see :class:`~graphgps_pearl.layers.attention.Gate`.
+        degree_scaler: whether a :class:`DegreeScaler` follows the attention.
+    """
+    settings = LocalSettings(
+        dim=dim,
+        edge_dim=edge_dim,
+        heads=heads,
+        act=act,
+        dropout=dropout,
+        update_edges=update_edges,
+        equivstable_pe=equivstable_pe,
+        pna_degrees=pna_degrees,
+    )
+    local_model = build_local(local, settings)
+    make = pick(GLOBAL_MODELS, attention, "gt.layer_type")
+    if make is None and attn_gate != "none":
+        raise ConfigError(
+            "gt.attn_gate: it acts on attention, and gt.layer_type has none: name a global model"
+        )
+    attention_model = None if make is None else make(dim, heads, attn_dropout, attn_gate)
+    return GPSLayer(dim, local_model, attention_model, act, dropout, norm, degree_scaler)
 
 
 class MessagePassingLayer(nn.Module):

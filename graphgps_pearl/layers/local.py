@@ -7,6 +7,7 @@ for the next layer.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch_geometric import nn as pyg_nn
+from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
@@ -72,6 +74,14 @@ class Convolution(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Nodes [N, F] to their update [N, F]; the edge features pass through."""
         return self.conv(x, *self.arguments(x, edge_index, edge_attr, layout)), edge_attr
+
+
+def as_local(module: nn.Module) -> nn.Module:
+    """A convolution of PyG's as a local model; any other module as it is."""
+    if not isinstance(module, MessagePassing):
+        return module
+    takes_features = "edge_attr" in inspect.signature(module.forward).parameters
+    return Convolution(module, _with_features if takes_features else _edges_only)
 
 
 class DistanceGINE(nn.Module):

@@ -1,15 +1,27 @@
 """Networks: the GPS graph transformer and message passing alone, their heads, and how a config becomes one.
 
-``build(cfg, dim_in, dim_out)`` is the only function here that reads a config.
+:class:`GPS` takes modules. ``build(cfg, dim_in, dim_out)`` reads a config; it and what belongs to it load
+GraphGym at the first use.
 """
 
-from graphgps_pearl.networks.build import HEADS, MESSAGE_PASSING, NETWORKS, build, build_head
-from graphgps_pearl.networks.heads import GraphHead
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from graphgps_pearl.networks.gps import GPS
+from graphgps_pearl.networks.heads import GraphHead, graph_mlp, plain_mlp, san_mlp
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
 from graphgps_pearl.networks.parameters import PARTS, count_parameters, needs_degrees, set_degrees
 from graphgps_pearl.networks.pooling import POOLINGS, Pool
 
+if TYPE_CHECKING:
+    from graphgps_pearl.networks.from_config import HEADS, MESSAGE_PASSING, NETWORKS, build, build_head
+
+_FROM_CONFIG = ("HEADS", "MESSAGE_PASSING", "NETWORKS", "build", "build_head")
+
 __all__ = [
+    "GPS",
     "HEADS",
     "MESSAGE_PASSING",
     "NETWORKS",
@@ -22,6 +34,16 @@ __all__ = [
     "build",
     "build_head",
     "count_parameters",
+    "graph_mlp",
     "needs_degrees",
+    "plain_mlp",
+    "san_mlp",
     "set_degrees",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What reads a config, loaded when it is needed."""
+    if name in _FROM_CONFIG:
+        return getattr(import_module(f"{__name__}.from_config"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

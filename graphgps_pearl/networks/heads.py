@@ -9,6 +9,7 @@ They differ in the MLP, and have the parameters that GraphGym's and GraphGPS's h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch.nn.functional as F
@@ -36,7 +37,7 @@ def graph_mlp(dim_in: int, dim_out: int, num_layers: int, dim_hidden: int) -> nn
     return nn.Sequential(*layers, nn.Linear(dim_in, dim_out))
 
 
-def san_mlp(dim_in: int, dim_out: int, act: Activation, num_hidden: int = 2) -> nn.Sequential:
+def san_mlp(dim_in: int, dim_out: int, act: Activation = "relu", num_hidden: int = 2) -> nn.Sequential:
     """The MLP of the ``san_graph`` head: dim_in → dim_in/2 → dim_in/4 → dim_out."""
     if dim_in >> num_hidden == 0:
         raise ConfigError(f"gnn.head: san_graph halves the width twice, and gnn.dim_inner is only {dim_in}")
@@ -59,14 +60,18 @@ class GraphHead(nn.Module):
     """Pooling and an MLP.
 
     Args:
-        pool: nodes to graphs.
+        pool: nodes to graphs: ``add``, ``mean``, ``max``, or a function that is called as ``pool(x, index)``.
         mlp: [B, F] to [B, dim_out].
     """
 
-    def __init__(self, pool: Pool, mlp: nn.Module) -> None:
+    def __init__(self, pool: str | Callable[..., Tensor], mlp: nn.Module) -> None:
         super().__init__()
-        self.pool, self.mlp = pool, mlp
+        self.pool, self.mlp = Pool(pool), mlp
+
+    def predict(self, x: Tensor, index: Tensor, num_graphs: int) -> Tensor:
+        """Nodes [N, F], their graphs [N] and the number of graphs to [B, dim_out]."""
+        return self.mlp(self.pool(x, index, num_graphs))
 
     def forward(self, batch: Any) -> tuple[Tensor, Tensor | None]:
         """A batch whose ``x`` is [N, F] to (prediction [B, dim_out], ``batch.y``)."""
-        return self.mlp(self.pool(batch)), batch.y
+        return self.predict(batch.x, batch.batch, batch.num_graphs), batch.y

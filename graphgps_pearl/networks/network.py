@@ -68,7 +68,7 @@ class GraphNetwork(nn.Module):
         layers: each called as ``x, edge_attr = layer(x, edge_index, edge_attr, layout)``, with ``attn_bias``
             where the encoder's output has an attention bias.
         head: batch to (prediction, target).
-        dim: F.
+        dim: F; only read where ``injected_dim`` > 0.
         pre_mp: layers between encoder and message passing, ``[N, *]`` to [N, F].
         injected_dim: D.
         equivstable_pe: whether the layers weigh messages by the distance of ``batch.pe_EquivStableLapPE``.
@@ -82,7 +82,7 @@ class GraphNetwork(nn.Module):
         encoder: nn.Module,
         layers: Iterable[nn.Module],
         head: nn.Module,
-        dim: int,
+        dim: int = 0,
         pre_mp: nn.Module | None = None,
         injected_dim: int = 0,
         equivstable_pe: bool = False,
@@ -100,19 +100,29 @@ class GraphNetwork(nn.Module):
     def forward(self, batch: Any) -> tuple[Tensor, Tensor | None]:
         """A batch of graphs (or one graph) to (prediction, target); the batch itself stays as it was."""
         batch = self.encoder(_own_copy(batch))
-        x, edge_index = batch.x, batch.edge_index
-        if self.pre_mp is not None:
-            x = self.pre_mp(x)
-        distance = None
+        edge_index, distance = batch.edge_index, None
         if self.equivstable_pe:
             if "pe_EquivStableLapPE" not in batch:
                 raise DataError("the network reads batch.pe_EquivStableLapPE, and the encoder gives none")
             distance = squared_distance(batch.pe_EquivStableLapPE, edge_index)
         layout = Layout.of(batch.batch, batch.num_graphs, distance)
         given = EncoderOutput.of(batch)
+        batch.x, batch.edge_attr = self.run_layers(batch.x, edge_index, batch.edge_attr, layout, given)
+        return self.post_mp(batch)
+
+    def run_layers(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None,
+        layout: Layout,
+        given: EncoderOutput,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Encoded nodes [N, *] and edges [E, D] to what the head reads."""
         if len(self.injections) and given.per_layer is None:
             raise DataError("the network adds an encoding before every layer, and the encoder gives none")
-        edge_attr = batch.edge_attr
+        if self.pre_mp is not None:
+            x = self.pre_mp(x)
         for number, layer in enumerate(self.layers):
             if len(self.injections):
                 x = x + self.injections[number](given.per_layer)
@@ -120,8 +130,7 @@ class GraphNetwork(nn.Module):
             x, edge_attr = layer(
                 x, edge_index, edge_attr, layout, **({} if bias is None else {"attn_bias": bias})
             )
-        batch.x, batch.edge_attr = x, edge_attr
-        return self.post_mp(batch)
+        return x, edge_attr
 
 
 def _own_copy(batch: Any) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
+
+from graphgps_pearl.layers import pick
 
 POOLINGS: dict[str, Callable[..., Tensor]] = {
     "add": global_add_pool,
@@ -19,18 +20,20 @@ class Pool(nn.Module):
     """Pool packed nodes [N, F] to [B, F].
 
     Args:
-        function: one of :data:`POOLINGS`, or one from GraphGym's registry, called as ``function(x, index)``.
+        function: a name of :data:`POOLINGS`, or a function that is called as ``function(x, index)``.
     """
 
-    def __init__(self, function: Callable[..., Tensor]) -> None:
+    def __init__(self, function: str | Callable[..., Tensor]) -> None:
         super().__init__()
+        if isinstance(function, str):
+            function = pick(POOLINGS, function, "model.graph_pooling")
         self.function = function
 
-    def forward(self, batch: Any) -> Tensor:
-        """Pool ``batch.x``; PyG's own poolings count graphs without nodes too, as rows of zeros."""
+    def forward(self, x: Tensor, index: Tensor, num_graphs: int) -> Tensor:
+        """Pool x [N, F]; PyG's own poolings count graphs without nodes too, as rows of zeros."""
         if self.function in POOLINGS.values():
-            return self.function(batch.x, batch.batch, batch.num_graphs)
-        return self.function(batch.x, batch.batch)
+            return self.function(x, index, num_graphs)
+        return self.function(x, index)
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""

@@ -7,7 +7,6 @@ import io
 import pytest
 import torch
 from helpers.encoding_cases import batch_of, encoder_config, graphs
-from helpers.equivariance import assert_equivariant
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -16,6 +15,7 @@ from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders import POSITIONAL_ENCODERS, FeatureEncoder, required_transforms
 from graphgps_pearl.errors import ConfigError, DataError
 from graphgps_pearl.networks import build
+from graphgps_pearl.testing import assert_equivariant
 
 # Every encoding with every kind of network it may have inside.
 VARIANTS: dict[str, tuple[str, ...]] = {

@@ -12,7 +12,7 @@ from torch import nn
 
 from graphgps_pearl import networks
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.layers import GPSLayer
+from graphgps_pearl.layers import GPSLayer, build_gps_layer
 from graphgps_pearl.vocabulary import ATTENTION_GATES
 
 DIM, HEADS = 8, 2
@@ -26,7 +26,7 @@ every_option = pytest.mark.parametrize(("attention", "options"), OPTIONS)
 
 def _layer(attention: str, options: dict, moved: bool = True) -> GPSLayer:
     torch.manual_seed(1)
-    layer = GPSLayer(DIM, "GINE", attention, heads=HEADS, edge_dim=DIM, **options).double()
+    layer = build_gps_layer(DIM, "GINE", attention, heads=HEADS, edge_dim=DIM, **options).double()
     if moved and layer.degree_scaler is not None:
         nn.init.normal_(layer.degree_scaler.theta1)
         nn.init.normal_(layer.degree_scaler.theta2)
@@ -121,9 +121,9 @@ def test_parameters_count_as_attention(words: tuple, extra: int) -> None:
 @pytest.mark.parametrize(("key", "value"), [("attn_gate", "head"), ("degree_scaler", True)])
 def test_they_want_attention(key: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"gt\.{key}.*gt\.layer_type"):
-        GPSLayer(DIM, "GINE", "None", edge_dim=DIM, **{key: value})
+        build_gps_layer(DIM, "GINE", "None", edge_dim=DIM, **{key: value})
 
 
 def test_an_unknown_gate_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"gt\.attn_gate.*'heads'.*head"):
-        GPSLayer(DIM, "GINE", "Transformer", edge_dim=DIM, attn_gate="heads")
+        build_gps_layer(DIM, "GINE", "Transformer", edge_dim=DIM, attn_gate="heads")

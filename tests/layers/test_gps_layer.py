@@ -18,6 +18,7 @@ from graphgps_pearl.layers import (
     LocalSettings,
     MessagePassingLayer,
     Norm,
+    build_gps_layer,
     reads_edges,
 )
 
@@ -29,7 +30,7 @@ every_pair = pytest.mark.parametrize(("local", "attention"), PAIRS)
 def _layer(local: str, attention: str, norm: str = "batch", **kwargs: object) -> GPSLayer:
     torch.manual_seed(1)
     kwargs.setdefault("edge_dim", DIM)
-    layer = GPSLayer(DIM, local, attention, heads=HEADS, norm=norm, **kwargs).double()  # type: ignore[arg-type]
+    layer = build_gps_layer(DIM, local, attention, heads=HEADS, norm=norm, **kwargs).double()  # type: ignore[arg-type]
     for parameter in layer.parameters():
         if parameter.dim() == 1:  # biases and norms away from zero and one, so that they count
             nn.init.normal_(parameter, mean=0.5, std=0.3)
@@ -168,7 +169,7 @@ def test_copies_and_saved_weights_give_the_same(local: str, attention: str) -> N
     arguments = packed_graphs().arguments()
     expected, _ = layer(*arguments)
     assert torch.equal(copy.deepcopy(layer)(*arguments)[0], expected)
-    fresh = GPSLayer(DIM, local, attention, heads=HEADS, edge_dim=DIM).double().eval()
+    fresh = build_gps_layer(DIM, local, attention, heads=HEADS, edge_dim=DIM).double().eval()
     fresh.load_state_dict(layer.state_dict())
     assert torch.equal(fresh(*arguments)[0], expected)
 
@@ -187,7 +188,7 @@ def test_edge_features_are_optional_where_the_convolution_allows(local: str) -> 
     [("GINE", False), ("GINE", True), ("GAT", False), ("GENConv", False), ("PNA", False)],
 )
 def test_edge_features_may_have_another_width(local: str, by_distance: bool) -> None:
-    layer = GPSLayer(DIM, local, "None", heads=HEADS, edge_dim=3, equivstable_pe=by_distance).double()
+    layer = build_gps_layer(DIM, local, "None", heads=HEADS, edge_dim=3, equivstable_pe=by_distance).double()
     x, _ = layer(*packed_graphs(edge_dim=3).arguments())
     assert x.isfinite().all()
 
@@ -225,7 +226,7 @@ def test_degree_norms_are_computed_once_for_all_layers(monkeypatch: pytest.Monke
 
     calls, true = [], module.gcn_norm
     monkeypatch.setattr(module, "gcn_norm", lambda *args, **kwargs: calls.append(1) or true(*args, **kwargs))
-    layers = [GPSLayer(DIM, "GCN", "None").double() for _ in range(3)]
+    layers = [build_gps_layer(DIM, "GCN", "None").double() for _ in range(3)]
     x, edge_index, edge_attr, layout = packed_graphs().arguments()
     for layer in layers:
         x, edge_attr = layer(x, edge_index, edge_attr, layout)

@@ -9,9 +9,9 @@ from torch import nn
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers import (
     ACTIVATIONS,
-    GPSLayer,
     LocalSettings,
     activation,
+    build_gps_layer,
     build_local,
     degree_histogram,
     reads_edges,
@@ -21,13 +21,19 @@ from graphgps_pearl.layers import (
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: GPSLayer(8, "gine", "Transformer", edge_dim=8), "did you mean 'GINE'"),
-        (lambda: GPSLayer(8, "GINE", "Transfomer", edge_dim=8), "did you mean 'Transformer'"),
-        (lambda: GPSLayer(8, "Zebra", "None"), "gt.layer_type: there is no 'Zebra'; Known: CustomGatedGCN,"),
-        (lambda: GPSLayer(8, "None", "None"), "None+None leaves nothing"),
-        (lambda: GPSLayer(8, "GINE", "None"), "dataset.edge_encoder: GINE reads edge features"),
-        (lambda: GPSLayer(8, "CustomGatedGCN", "None", edge_dim=4), "edges as wide as nodes: 4 is not 8"),
-        (lambda: GPSLayer(8, "GAT", "None", heads=3), "3 heads do not divide"),
+        (lambda: build_gps_layer(8, "gine", "Transformer", edge_dim=8), "did you mean 'GINE'"),
+        (lambda: build_gps_layer(8, "GINE", "Transfomer", edge_dim=8), "did you mean 'Transformer'"),
+        (
+            lambda: build_gps_layer(8, "Zebra", "None"),
+            "gt.layer_type: there is no 'Zebra'; Known: CustomGatedGCN,",
+        ),
+        (lambda: build_gps_layer(8, "None", "None"), "None+None leaves nothing"),
+        (lambda: build_gps_layer(8, "GINE", "None"), "dataset.edge_encoder: GINE reads edge features"),
+        (
+            lambda: build_gps_layer(8, "CustomGatedGCN", "None", edge_dim=4),
+            "edges as wide as nodes: 4 is not 8",
+        ),
+        (lambda: build_gps_layer(8, "GAT", "None", heads=3), "3 heads do not divide"),
         (lambda: activation("rellu"), "gnn.act: there is no 'rellu'; did you mean 'relu'"),
         (
             lambda: build_local("GCN", LocalSettings(8, equivstable_pe=True), "gnn.layer_type"),

@@ -13,7 +13,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.nn import SAGEConv, global_add_pool
 
-from graphgps_pearl import networks
+from graphgps_pearl import config, networks
 from graphgps_pearl.errors import ConfigError
 
 
@@ -80,13 +80,27 @@ def test_an_edge_encoder_that_nobody_reads_is_left_out(caplog: pytest.LogCapture
 
 def test_the_active_config_of_a_graphgym_program_is_taken_as_it_is() -> None:
     cfg = make(ZINC, *SMALL)
-    networks.build(cfg, 1, 1)
-    assert (active_cfg.share.dim_in, active_cfg.share.dim_out) == (1, 1)
+    config.activate(cfg)
     again = networks.build(active_cfg, 1, 1)
+    assert (active_cfg.share.dim_in, active_cfg.share.dim_out) == (1, 1)
     assert sum(networks.count_parameters(again).values()) == sum(
         networks.count_parameters(networks.build(cfg, 1, 1)).values()
     )
     assert active_cfg.gt.dim_hidden == 16
+
+
+def test_graphgyms_global_config_is_not_touched_for_our_own_parts() -> None:
+    config.activate(make(ZINC, "gt.layers", 7))
+    before = active_cfg.dump()
+    cfg = make(
+        ZINC, *SMALL, "dataset.node_encoder_name", "TypeDictNode+RWSE+BPEARL", "posenc_BPEARL.dim_pe", 4
+    )
+    text = cfg.dump()
+    model = networks.build(cfg, 1, 1)
+    model(batch_of(cfg))
+    assert len(model.layers) == 2
+    assert active_cfg.dump() == before
+    assert cfg.dump() == text
 
 
 @pytest.fixture

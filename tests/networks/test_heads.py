@@ -62,7 +62,7 @@ def test_mlp_head_keeps_the_width_and_drops_before_every_layer(num_layers: int) 
 def test_pooling(name: str, of_rows: object) -> None:
     head, batch = _head("graph", "model.graph_pooling", name), _batch()
     expected = torch.stack([of_rows(batch.x[batch.batch == b], dim=0) for b in (0, 1)])  # type: ignore[operator]
-    torch.testing.assert_close(head.pool(batch), expected)
+    torch.testing.assert_close(head.pool(batch.x, batch.batch, 2), expected)
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])
@@ -72,7 +72,9 @@ def test_layers_before_message_passing_are_graphgyms(
     unit_rows: bool, batch_norm: bool, num_layers: int
 ) -> None:
     words = ("gnn.batchnorm", batch_norm, "gnn.l2norm", unit_rows, "gnn.layers_pre_mp", num_layers)
-    model = networks.build(make(ZINC, "gt.layers", 1, *words), 1, 1)
+    cfg = make(ZINC, "gt.layers", 1, *words)
+    config.activate(cfg)
+    model = networks.build(cfg, 1, 1)
     graphgyms = GNNPreMP(64, 64, num_layers)
     model.pre_mp.load_state_dict(
         dict(zip(model.pre_mp.state_dict(), graphgyms.state_dict().values(), strict=True))

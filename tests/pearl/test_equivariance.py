@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from helpers.equivariance import assert_equivariant, permute_nodes, random_permutation
 from helpers.graphs import awkward_batch, batch_of, molecule_like, random_graph
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgps_pearl.pearl import BPEARL, RPEARL
+from graphgps_pearl.testing import assert_equivariant, permute_nodes, random_permutation
 
 DATA = batch_of((random_graph(7), 7), (molecule_like(12), 12), (random_graph(4, seed=2), 4))
 

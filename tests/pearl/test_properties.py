@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import torch
 from helpers import oracle
-from helpers.equivariance import assert_equivariant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgps_pearl.pearl import BPEARL, RPEARL
+from graphgps_pearl.testing import assert_equivariant
 from graphgps_pearl.vocabulary import OPERATORS, SKIPS
 
 quick = settings(max_examples=25, deadline=None, derandomize=True)

@@ -1,4 +1,8 @@
-"""From a config to a network: the one place where networks and config meet."""
+"""From a config to a network: the one module where networks and config meet.
+
+The config is passed along. GraphGym's global config is set only before a part is built that a third party has
+registered with GraphGym, since such a part may read it.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,17 @@ from graphgps_pearl.layers import (
     GLOBAL_MODELS,
     LOCAL_MODELS,
     Activation,
-    GPSLayer,
     Layout,
     LocalSettings,
     MessagePassingLayer,
+    build_gps_layer,
     pick,
     reads_edges,
     unknown,
 )
 from graphgps_pearl.networks.heads import GraphHead, graph_mlp, plain_mlp, san_mlp
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
-from graphgps_pearl.networks.pooling import POOLINGS, Pool
+from graphgps_pearl.networks.pooling import POOLINGS
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +55,7 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     """The network that the config describes.
 
     Args:
-        cfg: the config; it becomes GraphGym's active one, for parts that third parties have registered there.
+        cfg: the config.
         dim_in: raw node feature columns.
         dim_out: number of predictions per graph.
 
@@ -59,11 +63,12 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
         A module whose ``forward(batch)`` gives (prediction, target).
     """
     if cfg is not active_cfg:  # GraphGym's own create_model comes with the active one
-        config.activate(cfg, dim_in, dim_out)
-        cfg = active_cfg
+        cfg = cfg.clone()
+        cfg.defrost()
+    cfg.share["dim_in"], cfg.share["dim_out"] = dim_in, dim_out
     if cfg.model.type in NETWORKS:
         return NETWORKS[cfg.model.type](cfg, dim_in, dim_out)
-    return _registered(register.network_dict, NETWORKS, cfg.model.type, "model.type")(dim_in, dim_out)
+    return _registered(cfg, register.network_dict, NETWORKS, cfg.model.type, "model.type")(dim_in, dim_out)
 
 
 def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
@@ -82,7 +87,7 @@ def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
         raise ConfigError("gt.layer_norm and gt.batch_norm are both True: set one of them to False")
     encoder = _encoder(cfg, dim_in, reads_edges(local))
     layers = [
-        GPSLayer(
+        build_gps_layer(
             dim,
             local,
             attention,
@@ -183,9 +188,9 @@ def build_head(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     """The head ``gnn.head``; ``default`` is the one named after ``dataset.task``."""
     name = cfg.dataset.task if cfg.gnn.head == "default" else cfg.gnn.head
     if name not in HEADS:
-        return _registered(register.head_dict, HEADS, name, "gnn.head")(dim_in, dim_out)
-    pool = _registered(register.pooling_dict, POOLINGS, cfg.model.graph_pooling, "model.graph_pooling")
-    return GraphHead(Pool(pool), HEADS[name](cfg, dim_in, dim_out))
+        return _registered(cfg, register.head_dict, HEADS, name, "gnn.head")(dim_in, dim_out)
+    pool = _registered(cfg, register.pooling_dict, POOLINGS, cfg.model.graph_pooling, "model.graph_pooling")
+    return GraphHead(pool, HEADS[name](cfg, dim_in, dim_out))
 
 
 HEADS: dict[str, Callable[[Any, int, int], nn.Module]] = {
@@ -212,10 +217,10 @@ class RegisteredLayer(nn.Module):
 
     def __init__(self, cfg: Any, name: str, residual: bool) -> None:
         super().__init__()
-        make = _registered(register.layer_dict, MESSAGE_PASSING, name, "gnn.layer_type")
+        make = _registered(cfg, register.layer_dict, MESSAGE_PASSING, name, "gnn.layer_type")
         dim = cfg.gnn.dim_inner
         self.layer = make(new_layer_config(dim, dim, 1, has_act=True, has_bias=True, cfg=cfg))
-        self.act = _registered(register.act_dict, ACTIVATIONS, cfg.gnn.act, "gnn.act")()
+        self.act = _registered(cfg, register.act_dict, ACTIVATIONS, cfg.gnn.act, "gnn.act")()
         self.dropout = nn.Dropout(cfg.gnn.dropout)
         self.residual = residual
 
@@ -229,17 +234,19 @@ class RegisteredLayer(nn.Module):
         return x + update if self.residual else update, batch.edge_attr
 
 
-def _registered(registry: Mapping[str, Any], ours: Mapping[str, Any], name: str, key: str) -> Any:
-    """Ours of that name, else GraphGym's, else an error that names both."""
+def _registered(cfg: Any, registry: Mapping[str, Any], ours: Mapping[str, Any], name: str, key: str) -> Any:
+    """Ours of that name, else what is registered with GraphGym, else an error that names both."""
     if name in ours:
         return ours[name]
     if name in registry:
+        if cfg is not active_cfg:
+            config.activate(cfg)
         return registry[name]
     raise unknown(key, name, {*ours, *registry})
 
 
 def _activation(cfg: Any) -> Activation:
-    return _registered(register.act_dict, ACTIVATIONS, cfg.gnn.act, "gnn.act")
+    return _registered(cfg, register.act_dict, ACTIVATIONS, cfg.gnn.act, "gnn.act")
 
 
 def _layer_type(cfg: Any) -> str:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from graphgps_pearl.contracts import Group
-from graphgps_pearl.encoders.kernels import pair_gather as kernel
+from graphgps_pearl.layers.kernels import pair_gather as kernel
 from graphgps_pearl.pearl import PairEncoding
 from graphgps_pearl.switches import kernels_enabled
 

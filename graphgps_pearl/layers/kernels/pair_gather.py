@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 if TYPE_CHECKING:
-    from graphgps_pearl.encoders.pair_bias import PairIndex
+    from graphgps_pearl.layers.pair_bias import PairIndex
 
 
 def gather(value: Tensor, index: PairIndex) -> Tensor:
-    """:func:`graphgps_pearl.encoders.pair_bias.gather`."""
+    """:func:`graphgps_pearl.layers.pair_bias.gather`."""
     return _Gather.apply(value, index)
 
 
