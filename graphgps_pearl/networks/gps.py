@@ -40,6 +40,7 @@ class InputEncoder(nn.Module):
         given = EncoderOutput()
         if self.encoding is not None:
             given = self._encode(edge_index, index)
+            assert given.nodes is not None
             h = torch.cat([h, given.nodes], dim=1)
             if given.edges is not None:
                 edges = given.edges if edges is None else edges + given.edges
