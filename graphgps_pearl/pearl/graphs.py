@@ -7,7 +7,8 @@ PyG's conventions throughout: edge :math:`(u, v)` carries messages from ``edge_i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -38,6 +39,16 @@ class Graphs:
     def num_graphs(self) -> int:
         """Number of graphs, B."""
         return self.sizes.numel()
+
+    @cached_property
+    def host_sizes(self) -> list[int]:
+        """``sizes`` as plain integers."""
+        return self.sizes.tolist()
+
+    @property
+    def num_pairs(self) -> int:
+        """Number of ordered pairs of nodes of the same graph."""
+        return sum(size * size for size in self.host_sizes)
 
     @property
     def node_sizes(self) -> Tensor:
@@ -73,25 +84,57 @@ def check_graphs(
     if edge_index.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"edge_index must hold integers (torch.long), got {edge_index.dtype}")
     edge_index = edge_index.long()
-    largest = int(edge_index.max()) if edge_index.numel() else -1
-    known = "there are {} nodes"
-    if num_nodes is None and batch is not None:
-        known = "batch has {} entries"
-        num_nodes = batch.numel()
-    elif num_nodes is None:
-        num_nodes = largest + 1
+    counted = num_nodes is None and batch is not None
+    if num_nodes is None:
+        num_nodes = batch.numel() if batch is not None else _largest(edge_index) + 1
     if num_nodes < 0:
         raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
-    if edge_index.numel() and (int(edge_index.min()) < 0 or largest >= num_nodes):
-        raise ValueError(
-            f"edge_index names nodes {int(edge_index.min())} to {largest}, but {known.format(num_nodes)}"
-        )
     if edge_weight is not None:
         edge_weight = _check_weight(edge_weight, edge_index.size(1))
+    if batch is not None:
+        _check_batch_shape(batch, num_nodes)
+    graph = edge_index.new_zeros(num_nodes) if batch is None else batch.long()
+    num_graphs, valid = _summary(edge_index, graph)
+    if not valid:
+        _explain(edge_index, graph, num_nodes, f"batch has {num_nodes} entries" if counted else None)
     if batch is None:
-        sizes = torch.tensor([num_nodes], device=edge_index.device)
-        return Graphs(edge_index, edge_index.new_zeros(num_nodes), sizes, edge_weight)
-    return Graphs(edge_index, *_check_batch(batch, edge_index, num_nodes), edge_weight)
+        return Graphs(edge_index, graph, torch.tensor([num_nodes], device=graph.device), edge_weight)
+    sizes = graph.new_zeros(num_graphs).index_add_(0, graph, torch.ones_like(graph))
+    return Graphs(edge_index, graph, sizes, edge_weight)
+
+
+def _largest(edge_index: Tensor) -> int:
+    return int(edge_index.max()) if edge_index.numel() else -1
+
+
+def _summary(edge_index: Tensor, graph: Tensor) -> tuple[int, bool]:
+    """The number of graphs and whether everything is in order, with one wait for a GPU."""
+    num_nodes = graph.numel()
+    if not num_nodes:
+        return 0, not edge_index.numel()
+    valid = (graph[0] >= 0) & (graph[1:] >= graph[:-1]).all()
+    if edge_index.numel():
+        inside = (edge_index >= 0) & (edge_index < num_nodes)
+        ends = graph[edge_index.clamp(0, num_nodes - 1)]
+        valid = valid & inside.all() & (ends[0] == ends[1]).all()
+    last, ok = torch.stack([graph[-1], valid.long()]).tolist()
+    return last + 1, bool(ok)
+
+
+def _explain(edge_index: Tensor, graph: Tensor, num_nodes: int, known: str | None) -> NoReturn:
+    """Raise the error that names what is wrong."""
+    if edge_index.numel() and (int(edge_index.min()) < 0 or _largest(edge_index) >= num_nodes):
+        raise ValueError(
+            f"edge_index names nodes {int(edge_index.min())} to {_largest(edge_index)}, but "
+            + (known or f"there are {num_nodes} nodes")
+        )
+    if int(graph[0]) < 0:
+        raise ValueError("batch must not hold negative graph numbers")
+    if bool((graph[1:] < graph[:-1]).any()):
+        raise ValueError("batch must be sorted: the nodes of one graph are contiguous, graphs in order")
+    crossing = graph[edge_index[0]] != graph[edge_index[1]]
+    u, v = edge_index[:, int(crossing.nonzero()[0])].tolist()
+    raise ValueError(f"edge ({u}, {v}) joins two graphs of the batch ({int(graph[u])} and {int(graph[v])})")
 
 
 def _from_data(
@@ -126,22 +169,10 @@ def _check_weight(edge_weight: Tensor, num_edges: int) -> Tensor:
     return edge_weight.detach()
 
 
-def _check_batch(batch: Tensor, edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+def _check_batch_shape(batch: Tensor, num_nodes: int) -> None:
     if batch.dim() != 1 or batch.dtype not in (torch.int64, torch.int32):
         raise ValueError(
             f"batch must be a vector of integers, got shape {list(batch.shape)} of {batch.dtype}"
         )
     if batch.numel() != num_nodes:
         raise ValueError(f"batch has {batch.numel()} entries, but there are {num_nodes} nodes")
-    if num_nodes and int(batch[0]) < 0:
-        raise ValueError("batch must not hold negative graph numbers")
-    if bool((batch[1:] < batch[:-1]).any()):
-        raise ValueError("batch must be sorted: the nodes of one graph are contiguous, graphs in order")
-    graph = batch.long()
-    crossing = graph[edge_index[0]] != graph[edge_index[1]]
-    if bool(crossing.any()):
-        u, v = edge_index[:, int(crossing.nonzero()[0])].tolist()
-        raise ValueError(
-            f"edge ({u}, {v}) joins two graphs of the batch ({int(graph[u])} and {int(graph[v])})"
-        )
-    return graph, torch.bincount(graph)

@@ -42,11 +42,10 @@ def pair_rows(
     ``quotient``: whether equal pairs are merged, None: where it is faster. ``keep_pairs``: the row of every
     pair will be asked for.
     """
-    total = int(graphs.sizes.square().sum())
-    if total > MAX_PAIRS:
+    if graphs.num_pairs > MAX_PAIRS:
         raise ValueError(
-            f"B-PEARL on {total:.3g} pairs of nodes (n^2 for each graph, the largest has "
-            f"{int(graphs.sizes.max())} nodes) is more than the {MAX_PAIRS:.3g} it is made for; "
+            f"B-PEARL on {graphs.num_pairs:.3g} pairs of nodes (n^2 for each graph, the largest has "
+            f"{max(graphs.host_sizes)} nodes) is more than the {MAX_PAIRS:.3g} it is made for; "
             f"use smaller batches, or R-PEARL, whose cost is linear in the nodes"
         )
     kernels = _kernels()

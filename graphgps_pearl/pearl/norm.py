@@ -91,6 +91,10 @@ class BatchNorm(nn.Module):
         if not self.training:
             return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         multiplicity = None if rows is None else rows.multiplicity
+        if multiplicity is None and self.reduce is None and x.device.type != "cpu" and x.size(0) > 1:
+            # On a GPU torch's kernel adds in parallel, so its float32 sums are accurate, and float64 is slow.
+            statistics = self.running_mean, self.running_var, self.weight, self.bias
+            return F.batch_norm(x, *statistics, training=True, momentum=self.momentum, eps=self.eps)
         y, *statistics = _Normalise.apply(
             x, self.weight, self.bias, multiplicity, None, 1, self.eps, self.reduce
         )

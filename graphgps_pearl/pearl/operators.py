@@ -153,8 +153,10 @@ class SparseMatrix:
     ) -> SparseMatrix:
         """Build the matrix from its entries in any order."""
         order = torch.argsort(row, stable=True)
-        crow = row.new_zeros(num_rows + 1)
-        crow[1:] = torch.bincount(row, minlength=num_rows).cumsum(0)
+        entries = row.new_zeros(num_rows).index_add_(
+            0, row, torch.ones_like(row)
+        )  # bincount makes a GPU wait
+        crow = torch.cat([entries.new_zeros(1), entries.cumsum(0)])
         return cls(crow, col[order], value[order], num_cols)
 
     @classmethod

@@ -141,7 +141,7 @@ class PairRows(CachedTaps):
         self.num_graphs = self.graphs.num_graphs
         self.size = self.graphs.node_sizes  # [N] pairs of each node
         self.start = self.size.cumsum(0) - self.size  # [N] row of (v, 0)
-        self.num_rows = int(self.size.sum())
+        self.num_rows = self.graphs.num_pairs
         nodes = torch.arange(self.graphs.num_nodes, device=self.size.device)
         self.node = nodes.repeat_interleave(self.size, output_size=self.num_rows)  # [R] the v of each row
 
@@ -175,7 +175,7 @@ class PairRows(CachedTaps):
     @cached_property
     def pool(self) -> SparseMatrix:
         """Sums the pairs of each node, :obj:`[N, R]`."""
-        crow = torch.cat([self.start, self.start.new_tensor([self.num_rows])])
+        crow = torch.cat([self.size.new_zeros(1), self.size.cumsum(0)])
         value = torch.ones(self.num_rows, dtype=self.operators.dtype, device=crow.device)
         return SparseMatrix(crow, self.pair_row, value, self.num_rows)
 
@@ -194,7 +194,7 @@ class PairRows(CachedTaps):
         """
         if num_taps < 2:
             return x.unsqueeze(1)
-        num_nodes, longest = self.graphs.num_nodes, int(self.size.max()) if self.num_rows else 0
+        num_nodes, longest = self.graphs.num_nodes, max(self.graphs.host_sizes, default=0)
         index = self.pair_row - self.start[self.node] + longest * self.node  # [R] in the padded layout
         padded = x.new_zeros(num_nodes * longest, x.size(1)).index_copy(0, index, x)
         shift = self.operators.shift
@@ -242,7 +242,9 @@ def _lift(matrix: SparseMatrix, start: Tensor, node: Tensor) -> SparseMatrix:
 
 
 def _is_symmetric(matrix: SparseMatrix) -> bool:
-    """Whether a matrix equals its transpose, entry by entry in the same order."""
+    """Whether a matrix is known to equal its transpose, entry by entry in the same order."""
+    if matrix.value.device.type != "cpu":  # the host would have to wait for the answer
+        return False
     other = matrix.t()
     return all(
         torch.equal(a, b)

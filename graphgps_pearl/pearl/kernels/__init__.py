@@ -84,7 +84,7 @@ def _merging_pays(phi: Phi, depths: tuple[int, int], graphs: Graphs) -> bool:
     fewer, equals another; that share of each layer is saved. Refinement costs about :data:`_REFINING`
     multiplications for each pair within reach and round.
     """
-    rounds, pairs = num_rounds(*depths), int(graphs.sizes.square().sum())
+    rounds, pairs = num_rounds(*depths), graphs.num_pairs
     reached = 2 * graphs.num_nodes / max(pairs, 1)  # share of the pairs, in each round
     parts = [*phi.layers, *([phi.readout] if phi.readout is not None else [])]
     saved = 0.0

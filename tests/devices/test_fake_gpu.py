@@ -1,0 +1,161 @@
+"""Everything that a GPU would compute, on a pretend one: same values, one device at a time, few waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.fake_gpu import FakeGPU, MixedDevicesError, real, same_on_both
+from helpers.graphs import batch_of, molecule_like
+from test_configs import molecule_like as molecule_of
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from graphgps_pearl import config, data, networks
+from graphgps_pearl.pearl import BPEARL, RPEARL
+from graphgps_pearl.registry import register
+from graphgps_pearl.training.losses import make_loss
+from graphgps_pearl.training.metrics import EpochMetrics
+from graphgps_pearl.training.run import degree_histogram
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+NAMES = (
+    *(
+        "zinc-none",
+        "zinc-rwse",
+        "zinc-lappe-8s",
+        "zinc-signnet-8s",
+        "zinc-spe-8s",
+        "zinc-rpearl",
+        "zinc-bpearl",
+    ),
+    *(
+        "zinc-bpearl-paper",
+        "zinc-bpearl-plus",
+        "zinc-rpearl-moments",
+        "zinc-bpearl-gatedgcn",
+        "zinc-bpearl-pna",
+    ),
+    *("peptides-bpearl", "peptides-func-rpearl", "drugood-bpearl", "csl-bpearl", "reddit-b-randomid"),
+)
+OPTIONS = (
+    {},
+    {"norm": "layer"},
+    {"norm": "graph", "num_taps": 3},
+    {"norm": "none", "num_taps": 2},
+    {"pool": "mean+std+max"},
+    {"num_taps": 4, "gso": "random_walk", "skip": "sum"},
+)
+
+
+def network_of(name: str, layers: int, graphs: int = 3) -> tuple[nn.Module, Batch]:
+    register()
+    torch.manual_seed(0)
+    cfg = config.load(
+        CONFIGS / f"{name}.yaml", ["gt.layers", layers, "gt.dropout", 0.0, "gt.attn_dropout", 0.0]
+    )
+    spec = data.spec(cfg)
+    assert spec is not None
+    network = networks.build(cfg, spec.dim_in, spec.dim_out)
+    made = [molecule_of(cfg, spec, seed) for seed in range(graphs)]
+    if networks.needs_degrees(network):
+        networks.set_degrees(network, degree_histogram(made))
+    return network.double(), Batch.from_data_list(made).apply(
+        lambda t: t.double() if t.is_floating_point() else t
+    )
+
+
+def test_two_devices_in_one_operation_raise() -> None:
+    with FakeGPU() as gpu:
+        x = gpu.copy(torch.ones(3))
+        assert x.device.type == "fakegpu" and (x + torch.tensor(1.0)).device == x.device
+        with pytest.raises(MixedDevicesError, match="CPU"):
+            x + torch.ones(3)
+        with pytest.raises(MixedDevicesError, match="CPU"):
+            torch.ones(3).index_add_(0, gpu.copy(torch.arange(3)), torch.ones(3))
+    assert torch.equal(real(x), torch.ones(3))
+
+
+def test_launches_and_waits_are_counted() -> None:
+    with FakeGPU() as gpu:
+        x = gpu.copy(torch.arange(6.0))
+        y = (x * 2).view(2, 3)  # one kernel; a view starts none
+        assert gpu.launches.total() == 1 and gpu.waits.total() == 0
+        float(y.sum())
+        assert gpu.launches.total() == 2 and gpu.waits.total() == 1
+        x[x > 2]
+        x.cpu()
+        assert gpu.waits.total() == 3
+        x.to("cpu", non_blocking=True)
+        assert gpu.waits.total() == 3
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("kind", ["quotient", "pairs", "samples"])
+def test_encodings(kind: str, options: dict) -> None:
+    torch.manual_seed(1)
+    sizes = {"dim_pe": 4, "hidden_dim": 6, "num_layers": 2}
+    taps = "num_taps" in options
+    if kind == "samples":
+        module: nn.Module = RPEARL(**sizes, **options, num_samples=5, tap_moments=taps)
+    else:
+        module = BPEARL(**sizes, **options, quotient=kind == "quotient", tap_diagonal=taps)
+    data = batch_of(*[(molecule_like(n), n) for n in (9, 14, 30)])
+    same_on_both(module.double(), lambda module, batch: module(batch.edge_index, batch.batch), data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_networks(name: str) -> None:
+    network, batch = network_of(name, layers=2)
+    same_on_both(network, lambda network, batch: network(batch)[0], batch, tolerance=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("loss", "task_type"),
+    [
+        ("l1", "regression"),
+        ("mse", "regression"),
+        ("cross_entropy", "classification_binary"),
+        ("cross_entropy", "classification_multilabel"),
+        ("cross_entropy", "classification"),
+    ],
+)
+def test_losses_and_metrics(loss: str, task_type: str) -> None:
+    torch.manual_seed(0)
+    pred = torch.randn(8, 3 if task_type == "classification" else 2)
+    true = torch.randint(3, (8,)) if task_type == "classification" else torch.randint(2, (8, 2)).float()
+    values = []
+    for on_gpu in (False, True):
+        gpu = FakeGPU()
+        with gpu:
+            metrics = EpochMetrics(task_type)
+            given: tuple[Tensor, Tensor] = (pred, true)
+            if on_gpu:
+                metrics, given = gpu.copy(metrics), (gpu.copy(pred), gpu.copy(true))
+            error = make_loss(loss, task_type)(*given)
+            metrics.update(*given, error)
+            values.append((float(error), metrics.compute()))
+    assert values[1] == values[0]
+
+
+# Operations that start kernels, and waits, of a forward and backward pass with 8 molecules.
+CEILINGS = {
+    "zinc-none": (1000, 9),
+    "zinc-rwse": (1010, 9),
+    "zinc-bpearl": (1395, 15),
+    "zinc-rpearl": (1345, 10),
+}
+
+
+@pytest.mark.parametrize("name", CEILINGS)
+def test_launches_and_waits_of_a_step_do_not_grow(name: str) -> None:
+    network, batch = network_of(name, layers=10, graphs=8)
+    gpu = FakeGPU()
+    with gpu:
+        network, batch = gpu.copy(network), gpu.copy(batch)
+        prediction, target = network(batch)
+        make_loss("l1", "regression")(prediction, target).backward()
+    launches, waits = CEILINGS[name]
+    assert gpu.launches.total() <= launches, gpu.launches.most_common(20)
+    assert gpu.waits.total() <= waits, gpu.waits.most_common(20)
