@@ -4,7 +4,7 @@
 #SBATCH --time=24:00:00
 #SBATCH --requeue
 # One job a seed:  sbatch --array=0-3 run/slurm.sh configs/zinc-bpearl.yaml [KEY VALUE ...]
-# A job that is killed or requeued continues its run. Afterwards: python -m graphgps_pearl report results
+# A job that is killed or requeued continues its run. Afterwards: graphgps-pearl report results
 set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:-.}"
 

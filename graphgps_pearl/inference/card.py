@@ -48,7 +48,7 @@ def write_card(cfg: CfgNode, facts: ModelFacts, notes: str = "") -> str:
 {markdown(cfg.model.type)} with {code(cfg.dataset.node_encoder_name)}, which predicts \
 {targets or "classes"} ({facts.task_type}) from SMILES.
 
-    python -m graphgps_pearl predict FOLDER molecules.smi -o predictions.csv
+    graphgps-pearl predict FOLDER molecules.smi -o predictions.csv
 
 FOLDER is this folder (a shipped model also goes by its name).
 

@@ -171,7 +171,7 @@ def export(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         write_model(model, folder, overwrite=args.overwrite, notes=notes)
         size = sum(file.stat().st_size for file in folder.iterdir())
         print(f"{folder}: {size / 1e6:.1f} MB; read {folder / 'README.md'}, then")
-        print(f"python -m graphgps_pearl predict {folder} molecules.smi")
+        print(f"graphgps-pearl predict {folder} molecules.smi")
 
     return _run(work)
 

@@ -53,4 +53,5 @@ if __name__ == "__main__":
         done = executed(Path(place))
     for cell in done.cells:
         cell.metadata.pop("execution", None)
+    done.metadata.language_info.pop("version")
     nbformat.write(done, TUTORIAL)
