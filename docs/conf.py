@@ -15,6 +15,7 @@ html_theme = "furo"
 html_title = f"graphgps_pearl {__version__}"
 
 myst_heading_anchors = 3
+suppress_warnings = ["misc.highlighting_failure"]  # the notebook's shell lines are not Python
 nb_execution_mode = "off"  # the notebook is committed with its outputs, and tests/docs runs it
 
 autodoc_member_order = "bysource"

@@ -118,7 +118,7 @@ class GraphNetwork(nn.Module):
         layout: Layout,
         given: EncoderOutput,
     ) -> tuple[Tensor, Tensor | None]:
-        """Encoded nodes [N, *] and edges [E, D] to what the head reads."""
+        """Encoded nodes ``[N, *]`` and edges ``[E, D]`` to what the head reads."""
         if len(self.injections) and given.per_layer is None:
             raise DataError("the network adds an encoding before every layer, and the encoder gives none")
         if self.pre_mp is not None:
