@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE, BaseTransform
 
 from graphgps_pearl import data
-from graphgps_pearl.data import cache
+from graphgps_pearl.data import cache, prepare
 from graphgps_pearl.errors import ConfigError, DataError
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CCCCC1", "CCCl", "CO", "CCCC", "C#N", "OCCO"]
@@ -312,3 +312,12 @@ def test_damaged_caches_are_prepared_again_and_the_data_is_the_same(cfg, caplog)
     assert sum("preparing again" in record.getMessage() for record in caplog.records) == 2
     assert again.identity == first.identity and again.prepare_seconds > 0
     assert torch.equal(again.splits["train"].targets(), first.splits["train"].targets())
+
+
+def test_no_rate_is_given_where_nothing_was_read(caplog):
+    caplog.set_level("INFO", "graphgps_pearl")
+    prepare._log_rate("read", 0, 0.41, "mine")
+    prepare._log_rate("read", 500, 0.41, "mine")
+    nothing, some = caplog.messages
+    assert "per 1000" not in nothing
+    assert "0.82 s per 1000 graphs" in some
