@@ -115,5 +115,5 @@ def missing_column(header: Sequence[str], wanted: str, name: str) -> str:
         )
     near = difflib.get_close_matches(wanted, header, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    shown = ", ".join(map(repr, header[:12])) + (", ..." if len(header) > 12 else "")
+    shown = ", ".join(repr(column[:60]) for column in header[:12]) + (", ..." if len(header) > 12 else "")
     return f"{name} has no column {wanted!r}{hint}; its columns are {shown}"

@@ -21,6 +21,7 @@ from torch_geometric.data import Data
 from yacs.config import CfgNode
 
 from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.escaping import printable
 
 TRAIN_VAL_TEST = ("train", "val", "test")
 
@@ -206,7 +207,7 @@ BROKEN = (
 
 def first_line(error: BaseException) -> str:
     """What an error says, short enough for a one-line message of ours."""
-    return (str(error).splitlines() or [type(error).__name__])[0][:160]
+    return printable((str(error).splitlines() or [type(error).__name__])[0])[:160]
 
 
 def as_target(values: Sequence[float]) -> Tensor:

@@ -9,6 +9,7 @@ import pickle
 import random
 import resource
 import shutil
+import warnings
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from typing import Any
 
 import torch
 
-from attacks.flips import damage
+from attacks.damage import damage
 from attacks.tally import Tally
 from graphgps_pearl import config, data
 from graphgps_pearl.data.archives import unzip
@@ -67,7 +68,9 @@ def zinc(content: bytes | None = None, **changed: object) -> Write:
 def expanded(size: tuple[int, ...], stride: tuple[int, ...]) -> _Call:
     """A tensor of four numbers that says it has another shape."""
     storage = io.BytesIO()
-    torch.save(torch.arange(4).storage(), storage, _use_new_zipfile_serialization=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # typed storages are deprecated, and in the public files
+        torch.save(torch.arange(4).storage(), storage, _use_new_zipfile_serialization=False)
     inner = _Call(torch.storage._load_from_bytes, storage.getvalue())
     return _Call(torch._utils._rebuild_tensor_v2, inner, 0, size, stride, False, OrderedDict())
 
