@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 from pathlib import Path
-from typing import IO
 
 from graphgps_pearl.errors import DataError
 
@@ -23,7 +22,7 @@ class Bounded(io.RawIOBase):
         file: for the error.
     """
 
-    def __init__(self, packed: IO[bytes], most_bytes: int, file: Path) -> None:
+    def __init__(self, packed: io.BufferedIOBase, most_bytes: int, file: Path) -> None:
         self._packed, self._most, self._file, self._count = packed, most_bytes, file, 0
 
     def readable(self) -> bool:

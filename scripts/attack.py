@@ -38,7 +38,8 @@ KINDS = ("configs", "folders", "data", "flips", "signals", "kills")
 def flip_everything(count: int, seed: int, scratch: Path) -> list[Tally]:
     """Train a small run, export it, and damage each kind of file that this leaves."""
     runs = SmallRuns(scratch, scratch / "datasets")
-    if runs.train("dataset.node_encoder_name", "Atom+BPEARL", "posenc_BPEARL.dim_pe", "4") != 0:
+    widths = ("posenc_BPEARL.dim_pe", "2", "posenc_RWSE.dim_pe", "2")
+    if runs.train("dataset.node_encoder_name", "Atom+RWSE+BPEARL", *widths) != 0:
         raise SystemExit("the run to be damaged failed")
     write_model(load(runs.path(), "cpu"), scratch / "exported")
     flips.prepare(scratch / "flips", runs.path(), scratch / "datasets" / "prepared", scratch / "exported")

@@ -73,7 +73,7 @@ def prepare(folder: Path, run: Path, prepared: Path, model: Path) -> None:
     shutil.copytree(model, folder / "model")
     (folder / "data").mkdir()
     caches = sorted(prepared.glob("*.pt"), key=lambda file: file.stat().st_size)
-    for file, name in zip((caches[0], caches[-1]), ("graphs.pt", "transformed.pt"), strict=True):
+    for file, name in zip(caches, ("graphs.pt", "transformed.pt"), strict=True):
         shutil.copy(file, folder / "data" / name)
     (folder / "data" / "large").write_bytes(bytes(5 << 20))
     cache.checksum(folder / "data" / "large", folder / "data" / "checksums.json")
