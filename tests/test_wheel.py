@@ -69,6 +69,14 @@ def test_the_wheel_has_configs_models_and_types(wheel):
     assert {name.partition("/")[0] for name in names} == {"graphgps_pearl", "graphgps_pearl-0.1.0.dist-info"}
 
 
+def test_an_editable_install_leads_to_the_checkout(tmp_path):
+    """What ``run/_environment.sh`` installs, without a package that it does not have."""
+    build = "import sys; from hatchling.build import build_editable; build_editable(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, tmp_path], cwd=REPOSITORY, check=True)
+    (file,) = tmp_path.glob("*.whl")
+    assert zipfile.ZipFile(file).read("_graphgps_pearl.pth").decode().strip() == str(REPOSITORY)
+
+
 def test_a_package_index_gets_no_link_that_leads_nowhere(wheel):
     metadata = zipfile.ZipFile(wheel).read("graphgps_pearl-0.1.0.dist-info/METADATA").decode()
     assert "# graphgps_pearl" in metadata and "](https://" in metadata
