@@ -84,6 +84,13 @@ def test_rooms_stay_clear_of_libraries(room):
                     assert room == "config" and not top, f"{file.relative_to(PACKAGE)} imports {name}"
 
 
+def test_nothing_that_windows_or_macos_lack_is_imported_with_a_module():
+    for file in PACKAGE.rglob("*.py"):
+        for name, top in imports(file):
+            missing = name in ("fcntl", "resource", "pwd", "grp", "termios")
+            assert not (missing and top), f"{file.relative_to(PACKAGE)} imports {name}"
+
+
 def test_importing_the_package_loads_nothing_heavy():
     script = "import sys, graphgps_pearl.cli; print([m for m in ('torch', 'lightning') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -175,8 +175,12 @@ class RunFolder:
         """Make sure that a run which is to be continued began with this data."""
         if not (self.last.exists() or self.previous.exists()) or not self.data.exists():
             return
+        try:
+            text = self.read(self.data)
+        except DamagedFileError as error:
+            raise UserError(f"{error}; delete it to continue the run with the present data") from error
         with contextlib.suppress(ValueError, AttributeError):
-            if json.loads(self.read(self.data)).get("identity", identity) != identity:
+            if json.loads(text).get("identity", identity) != identity:
                 raise UserError(
                     f"{self.path} was begun with other data (a changed file, or another version of "
                     "what reads it): give --overwrite to train it again, or name_tag NAME to keep both"
