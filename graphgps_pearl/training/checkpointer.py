@@ -14,16 +14,35 @@ from __future__ import annotations
 import copy
 import signal
 import time
+from types import FrameType
 from typing import Any
 
 import lightning.pytorch as pl
 
-from graphgps_pearl.processes import StoppedError
+from graphgps_pearl.processes import ENDING, StoppedError, handle_signals
 from graphgps_pearl.runs.folder import RunFolder
 from graphgps_pearl.training.checkpoints import save_checkpoint
 from graphgps_pearl.training.processes import gather, largest
-from graphgps_pearl.training.stop_signals import StopSignals
 from graphgps_pearl.training.task import GraphTask
+
+
+class StopSignals:
+    """Remembers the first of these signals; a second Ctrl-C interrupts at once.
+
+    Lightning's trainer puts the former handlers back when it ends.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+
+    def install(self) -> None:
+        """Take over from Lightning's handlers, which stop wherever the program happens to be."""
+        handle_signals(self._note, (*ENDING, signal.SIGINT))
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        if self.received and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.received = number
 
 
 class Checkpointer(pl.Callback):
@@ -85,6 +104,13 @@ class Checkpointer(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Stop after an epoch that was all but saved when the signal came."""
+        self._stop_if_told()
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Stop if the signal came after the last epoch was saved."""
+        self._stop_if_told()
+
+    def _stop_if_told(self) -> None:
         (signal_number,) = largest(self._signals.received)
         if signal_number:
             raise StoppedError(signal_number)

@@ -164,7 +164,8 @@ SIGNALS = ((signal.SIGTERM, "SIGTERM"), (signal.SIGHUP, "SIGHUP"), (signal.SIGIN
 def test_a_signal_before_the_first_batch_or_after_the_last_is_told_alike(runs, finished, monkeypatch, capsys):
     moments = {
         "nothing of": (data, "load"),  # before training: the data is being prepared
-        "saved, the same command continues": (Recorder, "summary"),  # after it: the result is being written
+        "saved, the same command": (Recorder, "on_train_end"),  # after the last epoch
+        "saved, the same command continues": (Recorder, "summary"),  # after training: the result is written
     }
     for number, word in SIGNALS:
         for said, (owner, name) in moments.items():
