@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO
 
 _FALLBACK_WIDTH = 80
@@ -34,6 +36,13 @@ def width() -> int:
 def columns() -> int | None:
     """Columns that a table on standard output may have; None where it is no terminal."""
     return width() if sys.stdout.isatty() else None
+
+
+def command_line() -> str:
+    """How this program was started, without the folder it is in."""
+    program = Path(sys.argv[0]).name
+    started = ["python", "-m", "graphgps_pearl"] if program == "__main__.py" else [program]
+    return shlex.join([*started, *sys.argv[1:]])
 
 
 def fit(parts: Sequence[str], columns: int, separator: str = "  ") -> str:

@@ -213,10 +213,11 @@ def judge(
         return Verdict(None, (), f"{first}, but {selected} prefers {preferred.name}: no best")
     tied = [line for line in scored if line is not leader and not _differ(leader, line, split)]
     if tied:
-        names = ", ".join(line.name for line in tied)
-        why = "one seed each" if leader.metrics[split].count == 1 else f"p >= {LEVEL}, paired by seed"
-        said = f"{first}, not told apart from {names} ({why})"
-        return Verdict(None, (leader.name, *(line.name for line in tied)), said)
+        said = f"{first}, not told apart from {', '.join(line.name for line in tied)}"
+        if leader.metrics[split].count == 1:
+            return Verdict(None, (), f"{said} (one seed; --seeds 4 would tell more)")
+        names = (leader.name, *(line.name for line in tied))
+        return Verdict(None, names, f"{said} (p >= {LEVEL}, paired by seed)")
     said = f"best {split} {metric}: {leader.name} (p < {LEVEL} against each other config, paired by seed)"
     return Verdict(leader.name, (leader.name,), said)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
@@ -13,6 +11,7 @@ from graphgps_pearl.report.comparison import Comparison
 from graphgps_pearl.report.published import dataset_title, published, published_epochs
 from graphgps_pearl.runs.folder import RunFolder
 from graphgps_pearl.runs.results import Run
+from graphgps_pearl.terminal import command_line
 
 
 def facts(comparison: Comparison) -> list[tuple[str, str]]:
@@ -29,10 +28,10 @@ def facts(comparison: Comparison) -> list[tuple[str, str]]:
         ("versions", _distinct(map(_versions, runs))),
         ("hardware", _distinct(_read(run, "machine.json").get("hardware", "") for run in runs)),
         (
-            "first training",
+            "command of a run",
             next(filter(None, (_read(run, "machine.json").get("command") for run in runs)), ""),
         ),
-        ("report", f"{datetime.now():%d %B %Y %H:%M}, {_program()} {shlex.join(sys.argv[1:])}"),
+        ("report", f"{datetime.now():%d %B %Y %H:%M}, {command_line()}"),
     ]
     return [(name, value) for name, value in found if value]
 
@@ -61,10 +60,6 @@ def schedule_warning(comparison: Comparison) -> str:
             f"{known[1]:,}"
         )
     return f"Not comparable with the runs above: {'; '.join(reasons)}." if reasons else ""
-
-
-def _program() -> str:
-    return "graphgps-pearl" if sys.argv[0].endswith("graphgps-pearl") else "python -m graphgps_pearl"
 
 
 def _read(run: Run, name: str) -> dict[str, Any]:

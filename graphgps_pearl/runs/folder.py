@@ -29,7 +29,6 @@ import json
 import logging
 import os
 import platform
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -44,6 +43,7 @@ from graphgps_pearl.config.yaml_text import parse_yaml
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.files import DamagedFileError, hash_of, remove_partial, write_atomically
 from graphgps_pearl.runs.lock import exclusive
+from graphgps_pearl.terminal import command_line
 
 log = logging.getLogger(__name__)
 
@@ -316,4 +316,4 @@ def machine() -> dict[str, str]:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         found += f", {torch.cuda.get_device_name()}"
-    return {"hardware": found, "command": shlex.join(sys.argv)}
+    return {"hardware": found, "command": command_line()}

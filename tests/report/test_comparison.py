@@ -185,8 +185,8 @@ def test_differences_that_may_be_chance_are_ties(tmp_path):
 
 def test_single_runs_are_never_told_apart(tmp_path):
     found = verdict(tmp_path, [(0.2, 0.1)], [(0.3, 0.9)])
-    assert found.best is None
-    assert "one seed each" in found.said
+    assert found.best is None and found.tied == ()
+    assert "not told apart from c1 (one seed" in found.said
 
 
 def test_seeds_with_other_settings_are_left_out_of_the_mean_and_named(results):
@@ -229,7 +229,7 @@ def test_facts_and_the_warning_about_the_schedule(results):
     assert known["dataset"] == "ZINC subset, regression" or known["dataset"].startswith("ZINC subset")
     assert "zinc-none: train 10,000, val 1,000" in known["split sizes"]
     assert "3 epochs" in known["schedule"]
-    assert (known["hardware"], known["first training"]) == ("a machine", "main.py --cfg a.yaml")
+    assert (known["hardware"], known["command of a run"]) == ("a machine", "main.py --cfg a.yaml")
     assert known["versions"] == "torch 2.0"
     assert "at most 3 epochs, the published ones for 1,400 to 2,000" in schedule_warning(found)
     assert "at most 3 epochs" in as_markdown(found)
