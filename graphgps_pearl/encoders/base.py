@@ -1,4 +1,4 @@
-"""The GraphGym side of a positional encoding, written once.
+"""The GraphGym side of every positional encoding.
 
 An encoder of the registry is ``Encoder(dim_emb, expand_x=True)`` with ``forward(batch) -> batch``. It reads
 its config group ``posenc_<name>`` when it is built and hands tensors to a pure module afterwards. Its
@@ -29,7 +29,7 @@ from graphgps_pearl.errors import ConfigError, DataError
 
 
 class WidthError(ConfigError, ValueError):
-    """The encodings want more columns than the network has (in GraphGym's contract, a ``ValueError``)."""
+    """The encodings need more columns than the network has (in GraphGym's contract, a ``ValueError``)."""
 
 
 class PosEncEncoder(nn.Module, ABC):

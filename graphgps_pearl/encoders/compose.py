@@ -56,7 +56,7 @@ def find_edge_encoder(name: str) -> Callable[..., nn.Module]:
 
 @dataclass(frozen=True)
 class Part:
-    """One name of a composition, what builds it, and what it asks of the network."""
+    """One name of a composition, what builds it, and what it needs."""
 
     name: str
     factory: Callable[..., nn.Module]

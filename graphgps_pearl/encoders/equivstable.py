@@ -21,7 +21,7 @@ class EquivStableLapPE(nn.Module):
     """Eigenvector entries, one row per (node, eigenvector), to [N, dim].
 
     Args:
-        max_freqs: Number of eigenvectors (zeros stand for those that a small graph does not have).
+        max_freqs: Number of eigenvectors (zeros where a small graph has fewer).
         dim: Width of the encoding.
         raw_norm: Whether to batch-normalise the entries first.
     """

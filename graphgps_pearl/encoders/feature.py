@@ -28,7 +28,7 @@ def _parts(cfg: Any) -> list[Part]:
 
 
 def required_transforms(cfg: Any) -> list[BaseTransform]:
-    """What the encodings of ``dataset.node_encoder_name`` want precomputed, each transform once.
+    """What the encodings of ``dataset.node_encoder_name`` need precomputed, without duplicates.
 
     The text of a transform carries all its settings, so it can key a cache of prepared data.
     """

@@ -3,7 +3,7 @@ r"""``LapPE``: Laplacian eigenvectors through a network that is symmetric in the
 .. math:: p_v = g\Big(\sum_j f(v_j[v], \lambda_j)\Big)
 
 with :math:`f` an MLP (``DeepSet``) or a Transformer over the node's eigenpairs, :math:`g` an optional MLP.
-Eigenvectors have no sign of their own, so in training every slot's sign is drawn anew for each batch.
+The sign of an eigenvector is arbitrary, so in training every slot's sign is drawn again for each batch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""``RandomID``: one random number per node, :math:`p_v = w\, q_v + b`.
 
 The plainest way to tell nodes apart, and what R-PEARL is with one sample and no network. In training the
-numbers are drawn anew for every batch; in evaluation they come from a fixed table, read at the node's
+numbers are drawn again for every batch; in evaluation they come from a fixed table, read at the node's
 position in its own graph, so that predictions can be repeated and do not depend on the batch.
 """
 

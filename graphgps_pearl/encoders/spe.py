@@ -101,18 +101,18 @@ def filtered_identity(eigvecs: Tensor, phi: Tensor, pairs: Pairs, nodes: Pairs) 
         nodes: Rows (node, node).
     """
     num_graphs, most = pairs.sizes.numel(), int(pairs.sizes.max())
-    place = (
+    position = (
         torch.arange(pairs.batch.numel(), device=phi.device)
         - (pairs.sizes.cumsum(0) - pairs.sizes)[pairs.batch]
     )
     by_node, _ = pairs.padded(eigvecs[:, None])
     vectors = by_node.new_zeros(num_graphs, most, by_node.size(1))
-    vectors[pairs.batch, place] = by_node[..., 0]  # [B, n, k]
+    vectors[pairs.batch, position] = by_node[..., 0]  # [B, n, k]
     weighted = pairs.padded(eigvecs[:, None] * pairs.of_graphs(phi))[0]  # [N, k, m]
     left = weighted.new_zeros(num_graphs, most, *weighted.shape[1:])
-    left[pairs.batch, place] = weighted  # [B, n, k, m]
+    left[pairs.batch, position] = weighted  # [B, n, k, m]
     product = torch.einsum("bvkm,buk->bvum", left, vectors)
-    return product[pairs.batch[nodes.node], place[nodes.node], nodes.slot]
+    return product[pairs.batch[nodes.node], position[nodes.node], nodes.slot]
 
 
 class SPENodeEncoder(SpectralEncoder):

@@ -33,7 +33,7 @@ class SpectralEncoder(PosEncEncoder):
 
     @classmethod
     def transforms(cls, settings: Any) -> list[BaseTransform]:
-        """The eigenpairs, under this encoding's own name: two encodings may want different ones."""
+        """The eigenpairs, under the name of this encoding: two encodings may need different ones."""
         eigen = settings.eigen
         return [
             AddLaplacianEigen(cls.name, eigen.laplacian_norm, eigen.eigvec_norm, eigen.max_freqs, eigen.which)
@@ -46,7 +46,7 @@ class SpectralEncoder(PosEncEncoder):
         vectors = self.precomputed(batch, f"eigvecs_{self.name}")
         if vectors.numel() != pairs.node.numel():
             raise DataError(
-                f"posenc_{self.name}.eigen asks for {pairs.node.numel()} eigenvector entries in this batch, "
+                f"posenc_{self.name}.eigen needs {pairs.node.numel()} eigenvector entries in this batch, "
                 f"{vectors.numel()} are stored: prepare the data again with required_transforms(cfg)"
             )
         return EigenPairs(values, vectors, pairs)

@@ -1,4 +1,4 @@
-r"""What the spectral and random-walk encodings want precomputed, as PyG transforms.
+r"""What the spectral and random-walk encodings need precomputed, as PyG transforms.
 
 Each transform is a thin shell around a pure function of ``edge_index``:
 

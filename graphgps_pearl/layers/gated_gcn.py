@@ -1,4 +1,4 @@
-r"""GatedGCN: message passing with a gate on every edge, which carries features of its own.
+r"""GatedGCN: message passing with a gate on every edge, and features on every edge.
 
 For edges (j, i) with features e_ij, after `Residual Gated Graph ConvNets <https://arxiv.org/abs/1711.07553>`_:
 

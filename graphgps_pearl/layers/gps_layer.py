@@ -245,7 +245,7 @@ class MessagePassingLayer(nn.Module):
         if model is None:
             raise ConfigError(f"{key}: message passing alone needs a local model")
         self.local = model
-        # GatedGCN has its activation behind its own norm.
+        # GatedGCN has a norm and an activation inside.
         self.act = nn.Identity() if local == "CustomGatedGCN" else activation(settings.act)
         self.dropout = nn.Dropout(settings.dropout)
 

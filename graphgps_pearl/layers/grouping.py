@@ -1,4 +1,4 @@
-r"""Graphs of similar size in groups, each dense with padding of its own.
+r"""Groups of graphs of similar size, each padded to the largest of the group.
 
 Dense attention over a batch pays for B·n² scores with n the largest graph; on batches of molecules of mixed
 sizes most of them are padding. Sorted by size and cut into groups, the batch pays Σ_g B_g n_g². The cuts

@@ -61,7 +61,7 @@ class Convolution(nn.Module):
 
     Args:
         conv: the convolution.
-        arguments: what it wants after the nodes, from (x, edge_index, edge_attr, layout).
+        arguments: its arguments after the nodes, computed from (x, edge_index, edge_attr, layout).
     """
 
     def __init__(self, conv: nn.Module, arguments: Arguments) -> None:
@@ -90,11 +90,11 @@ class DistanceGINE(nn.Module):
     Args:
         mlp: [N, F] to [N, F].
         gate: g.
-        lift: L, which brings edge features to the width of the nodes.
+        lift: L, a map of edge features to the width of the nodes.
     """
 
     # Not derived from PyG's GINEConv: a subclass with another message inherits the propagate() that PyG
-    # generates for the parent, and fails as soon as the parent has been used once.
+    # generates for the parent, and fails after the first use of the parent.
 
     def __init__(self, mlp: nn.Module, gate: DistanceGate, lift: nn.Module) -> None:
         super().__init__()
@@ -200,7 +200,7 @@ def _pna(s: LocalSettings) -> nn.Module:
 
 def _gated_gcn(s: LocalSettings) -> nn.Module:
     if _needs_edges(s, "CustomGatedGCN") != s.dim:
-        raise ConfigError(f"CustomGatedGCN wants edges as wide as nodes: {s.edge_dim} is not {s.dim}")
+        raise ConfigError(f"CustomGatedGCN needs edges as wide as nodes: {s.edge_dim} is not {s.dim}")
     return GatedGCN(s.dim, s.act, s.dropout, s.residual, s.update_edges, s.equivstable_pe)
 
 

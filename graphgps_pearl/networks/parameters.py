@@ -37,7 +37,7 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
 
 
 def needs_degrees(model: nn.Module) -> bool:
-    """Whether the network has PNA layers, which want to know the degrees in the training data."""
+    """Whether the network has PNA layers, which need the degrees of the training data."""
     return any(isinstance(module, DegreeScalerAggregation) for module in model.modules())
 
 

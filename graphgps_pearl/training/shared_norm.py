@@ -11,8 +11,8 @@ with :math:`\sum_p` over the processes, forwards and backwards: two processes wi
 one process with the whole batch. torch's ``SyncBatchNorm`` does this on GPUs only, and knows no
 multiplicities.
 
-:func:`share_norms` turns the norms of a network that is built into these; parameters, buffers and their names
-stay what they are.
+:func:`share_norms` does this for a network that is built; parameters, buffers and their names stay as they
+are.
 """
 
 from __future__ import annotations
@@ -60,6 +60,16 @@ class SharedBatchNorm1d(nn.BatchNorm1d):
     A single row has no variance: it is normalised by the running statistics.
     """
 
+    @classmethod
+    def of(cls, norm: nn.BatchNorm1d) -> SharedBatchNorm1d:
+        """The same norm over all processes: the same parameters and buffers, not copies."""
+        shared = cls(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
+        for name, parameter in norm.named_parameters():
+            setattr(shared, name, parameter)
+        for name, buffer in norm.named_buffers():
+            setattr(shared, name, buffer)
+        return shared.train(norm.training)
+
     def forward(self, x: Tensor) -> Tensor:
         """Normalise ``x``."""
         if not self.training or self.running_mean is None or self.running_var is None:
@@ -87,14 +97,6 @@ class SharedBatchNorm1d(nn.BatchNorm1d):
         self.running_var.lerp_(var.to(self.running_var.dtype), share)
 
 
-class SharedGraphBatchNorm(GraphBatchNorm):
-    """PyG's batch normalisation; whether there is a single row only is decided over all processes."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise ``x`` [R, F]."""
-        return self.module(x)
-
-
 def _all_reduce(sums: Tensor) -> Tensor:
     """The sum over all processes."""
     total = sums.clone()
@@ -110,20 +112,21 @@ def _in_batch_order(statistics: Tensor) -> Tensor:
     return torch.stack(rows).to(statistics.device)
 
 
-_SHARED: dict[type[nn.Module], type[nn.Module]] = {
-    nn.BatchNorm1d: SharedBatchNorm1d,
-    GraphBatchNorm: SharedGraphBatchNorm,
-}
-
-
 def share_norms(network: nn.Module) -> None:
-    """Make every batch norm of a network run over all processes, in place."""
-    for module in network.modules():
+    """Make every batch norm of a network run over all processes, in place.
+
+    PEARL's norms get a hook. Those of torch have none, and are replaced in their parents.
+    """
+    made: dict[nn.Module, nn.Module] = {}  # one for each, also where two parents share it
+    for module in list(network.modules()):
         if isinstance(module, pearl_norm.GraphNorm):  # a graph is on one process; running statistics see all
             module.gather = _in_batch_order
         elif isinstance(module, pearl_norm.BatchNorm):
             module.reduce = _all_reduce
-        shared = _SHARED.get(type(module))
-        if shared is not None:
-            # The same parameters and buffers under the same names: only what is done with them changes.
-            module.__class__ = shared
+        elif isinstance(module, GraphBatchNorm):
+            module.allow_single_element = False  # the norm inside decides that, over all processes
+        for name, child in list(module.named_children()):
+            if type(child) is nn.BatchNorm1d:
+                if child not in made:
+                    made[child] = SharedBatchNorm1d.of(child)
+                setattr(module, name, made[child])

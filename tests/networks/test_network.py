@@ -14,6 +14,7 @@ from graphgps_pearl import networks
 from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.layers import GLOBAL_MODELS, LOCAL_MODELS
+from graphgps_pearl.testing import assert_batch_invariant
 
 GPS = [
     ("gt.layer_type", f"{local}+{attention}")
@@ -63,9 +64,9 @@ def test_predictions_do_not_depend_on_the_batch(words: tuple[str, ...]) -> None:
         for name, value in graph.items():
             if torch.is_tensor(value) and value.is_floating_point():
                 graph[name] = value.double()
-    together, _ = model(Batch.from_data_list(graphs))
-    alone = torch.cat([model(graph)[0] for graph in graphs])  # each as a plain graph
-    torch.testing.assert_close(together, alone, rtol=1e-9, atol=1e-9)
+    assert_batch_invariant(model, graphs)
+    plain = [model(graph)[0] for graph in graphs]  # graphs without a batch vector
+    torch.testing.assert_close(torch.cat(plain), model(Batch.from_data_list(graphs))[0], rtol=1e-9, atol=1e-9)
 
 
 def test_the_callers_batch_stays_as_it_was() -> None:
