@@ -76,6 +76,8 @@ class EncoderOutput:
         """Append the node columns to ``batch.x``, and add the rest to what other encodings have attached."""
         if self.nodes is not None:
             batch.x = torch.cat([batch.x, self.nodes], dim=1)
+        if self.per_layer is None and self.edges is None and not self.attention_bias:
+            return  # nothing that only our networks read
         before = self.of(batch)
         if before.attention_bias and self.attention_bias:
             raise ConfigError("two encodings give an attention bias, and the layers take one")
