@@ -37,6 +37,7 @@ OTHERS = {
     "cat",
     "export",
     "nvidia-smi",
+    "pre-commit",
     "kill",
     "rm",
     "mkdir",
