@@ -8,7 +8,7 @@ file means the same here. :data:`SCHEMA` has every key with its type, range and 
 from graphgps_pearl.config.key import Key
 from graphgps_pearl.config.loading import activate, dump, load, override, parse, read, unused
 from graphgps_pearl.config.posenc import kernel_times
-from graphgps_pearl.config.rules import encodings
+from graphgps_pearl.config.rules import check, encodings
 from graphgps_pearl.config.schema import RENAMED, SCHEMA, add_group, defaults
 from graphgps_pearl.config.shipped import find, shown
 from graphgps_pearl.errors import ConfigError
@@ -20,6 +20,7 @@ __all__ = [
     "Key",
     "activate",
     "add_group",
+    "check",
     "defaults",
     "dump",
     "encodings",

@@ -29,6 +29,7 @@ from graphgps_pearl.vocabulary import (
     READ_NO_EDGES,
     REGRESSION_LOSSES,
     SMALLER_IS_BETTER,
+    STAGES,
 )
 
 NAME = "dataset.node_encoder_name"
@@ -110,7 +111,7 @@ def _set_up_encodings(cfg: CfgNode, layers: Mapping[str, int]) -> Iterator[str]:
             yield f"{encoding} is named in {NAME}, filled in: {values}"
 
 
-def check(cfg: CfgNode, name: str) -> None:
+def check(cfg: CfgNode, name: str = "config") -> None:
     """Raise the first problem, with ``name`` (the file) before it."""
     for rules in (_data, _task, _gps_layers, _encodings, _pearl, _pairs, _edges, _schedule):
         for problem in rules(cfg):
@@ -173,6 +174,9 @@ def _task(cfg: CfgNode) -> Iterator[str]:
 
 
 def _gps_layers(cfg: CfgNode) -> Iterator[str]:
+    if cfg.model.type == "custom_gnn" and cfg.gnn.stage_type not in STAGES:
+        expected = ", ".join(STAGES)
+        yield f"gnn.stage_type = {cfg.gnn.stage_type}: expected one of {expected} for model.type custom_gnn"
     if cfg.model.type != "GPSModel":
         return
     gt, (local, attention) = cfg.gt, _parts(cfg)

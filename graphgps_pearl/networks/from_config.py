@@ -22,33 +22,20 @@ from graphgps_pearl import config, encoders
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers import (
     ACTIVATIONS,
-    GLOBAL_MODELS,
-    LOCAL_MODELS,
     Activation,
     Layout,
     LocalSettings,
     MessagePassingLayer,
     build_gps_layer,
-    pick,
     reads_edges,
     unknown,
 )
 from graphgps_pearl.networks.heads import GraphHead, graph_mlp, plain_mlp, san_mlp
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
 from graphgps_pearl.networks.pooling import POOLINGS
+from graphgps_pearl.vocabulary import MESSAGE_PASSING
 
 log = logging.getLogger(__name__)
-
-# Layers of `custom_gnn`: GraphGym's names for our local models.
-MESSAGE_PASSING = {
-    "gcnconv": "GCN",
-    "ginconv": "GIN",
-    "gineconv": "GINE",
-    "gatconv": "GAT",
-    "genconv": "GENConv",
-    "pna": "PNA",
-    "gatedgcnconv": "CustomGatedGCN",
-}
 
 
 def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
@@ -62,6 +49,7 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     Returns:
         A module whose ``forward(batch)`` gives (prediction, target).
     """
+    config.check(cfg)  # again, since GraphGym's config comes from elsewhere
     if cfg is not active_cfg:  # GraphGym's own create_model comes with the active one
         cfg = cfg.clone()
         cfg.defrost()
@@ -73,22 +61,10 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
 
 def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     local, _, attention = cfg.gt.layer_type.partition("+")
-    if not attention or "+" in attention:
-        raise ConfigError(
-            f"gt.layer_type: {cfg.gt.layer_type!r} is not LOCAL+GLOBAL, "
-            f"LOCAL one of {', '.join(LOCAL_MODELS)}, GLOBAL one of {', '.join(GLOBAL_MODELS)}"
-        )
-    pick(LOCAL_MODELS, local, "gt.layer_type")
-    pick(GLOBAL_MODELS, attention, "gt.layer_type")
-    dim = cfg.gt.dim_hidden
-    if dim != cfg.gnn.dim_inner:
-        raise ConfigError(f"gt.dim_hidden: {dim} has to equal gnn.dim_inner = {cfg.gnn.dim_inner}")
-    if cfg.gt.layer_norm and cfg.gt.batch_norm:
-        raise ConfigError("gt.layer_norm and gt.batch_norm are both True: set one of them to False")
     encoder = _encoder(cfg, dim_in, reads_edges(local))
     layers = [
         build_gps_layer(
-            dim,
+            cfg.gt.dim_hidden,
             local,
             attention,
             heads=cfg.gt.n_heads,
@@ -110,8 +86,6 @@ def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
 
 def _custom_gnn(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     name = cfg.gnn.layer_type
-    if cfg.gnn.stage_type not in ("stack", "skipsum"):
-        raise unknown("gnn.stage_type", cfg.gnn.stage_type, ("stack", "skipsum"))
     residual = cfg.gnn.residual or cfg.gnn.stage_type == "skipsum"
     local = MESSAGE_PASSING.get(name)
     encoder = _encoder(cfg, dim_in, local is None or reads_edges(local))

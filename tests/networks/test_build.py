@@ -30,7 +30,7 @@ from graphgps_pearl.errors import ConfigError
         ),
         (
             ("model.type", "custom_gnn", "gnn.layer_type", "gineconv", "gnn.stage_type", "skipsumm"),
-            "'skipsum'",
+            "expected one of stack, skipsum",
         ),
     ],
 )
@@ -53,14 +53,17 @@ def _unchecked(**groups: dict[str, object]) -> object:
 @pytest.mark.parametrize(
     ("groups", "says"),
     [
-        ({"gt": {"layer_type": "SANLayer"}}, "'SANLayer' is not LOCAL+GLOBAL"),
-        ({"gt": {"layer_type": "GINE+Transformer+X"}}, "is not LOCAL+GLOBAL"),
-        ({"gt": {"layer_type": "GINE+BigBird"}}, "there is no 'BigBird'"),
-        ({"gt": {"dim_hidden": 8}}, "gt.dim_hidden: 8 has to equal gnn.dim_inner = 16"),
-        ({"gt": {"layer_norm": True, "batch_norm": True}}, "set one of them to False"),
-        ({"gt": {"n_heads": 3}}, "3 heads do not divide"),
-        ({"dataset": {"edge_encoder": False}}, "dataset.edge_encoder: GINE reads edge features"),
-        ({"dataset": {"node_encoder": False}}, "nodes come 1 wide into layers that are 16 wide"),
+        ({"gt": {"layer_type": "SANLayer"}}, "gt.layer_type = SANLayer: expected LOCAL+GLOBAL"),
+        ({"gt": {"layer_type": "GINE+Transformer+X"}}, "expected LOCAL+GLOBAL"),
+        ({"gt": {"layer_type": "GINE+BigBird"}}, "gt.layer_type = GINE+BigBird"),
+        ({"gt": {"dim_hidden": 8}}, "gt.dim_hidden = 8: must equal gnn.dim_inner"),
+        ({"gt": {"layer_norm": True, "batch_norm": True}}, "set one of them False"),
+        ({"gt": {"n_heads": 3}}, "gt.n_heads = 3: must divide gt.dim_hidden"),
+        ({"dataset": {"edge_encoder": False}}, "dataset.edge_encoder = False: GINE"),
+        (
+            {"dataset": {"node_encoder": False, "node_encoder_name": "TypeDictNode"}},
+            "nodes come 1 wide into layers that are 16 wide",
+        ),
     ],
 )
 def test_impossible_networks(groups: dict[str, dict[str, object]], says: str) -> None:
