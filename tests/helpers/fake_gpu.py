@@ -40,7 +40,8 @@ _BACKEND = SimpleNamespace(
     synchronize=lambda *_: None,
     get_amp_supported_dtype=lambda: [torch.float16, torch.bfloat16],
 )
-_setup_privateuseone_for_python_backend(NAME, backend_module=_BACKEND)
+if not hasattr(torch, NAME):  # pytest imports this file a second time, to look for doctests
+    _setup_privateuseone_for_python_backend(NAME, backend_module=_BACKEND)
 DEVICE = torch.device(NAME, 0)
 
 # Operations that copy between devices, and those whose index tensors may be on the CPU.
