@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -53,5 +54,10 @@ if __name__ == "__main__":
         done = executed(Path(place))
     for cell in done.cells:
         cell.metadata.pop("execution", None)
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream":
+                output.text = re.sub(
+                    r"\x1b\[[0-9;]*[A-Za-z]", "", output.text
+                )  # for terminals
     done.metadata.language_info.pop("version")
     nbformat.write(done, TUTORIAL)
