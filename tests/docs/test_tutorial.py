@@ -56,8 +56,6 @@ if __name__ == "__main__":
         cell.metadata.pop("execution", None)
         for output in cell.get("outputs", []):
             if output.output_type == "stream":
-                output.text = re.sub(
-                    r"\x1b\[[0-9;]*[A-Za-z]", "", output.text
-                )  # for terminals
+                output.text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", output.text)  # for terminals
     done.metadata.language_info.pop("version")
     nbformat.write(done, TUTORIAL)
