@@ -46,9 +46,9 @@ def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
 def with_encoders(base: Path, encoders: Sequence[str], words: Sequence[str]) -> list[tuple[Path, list[str]]]:
     """(config file, words over it) that puts each encoder into ``base``.
 
-    Where a config of the same dataset, network and that encoder stands beside ``base`` (``zinc-rwse.yaml``
-    beside ``zinc-bpearl.yaml``), it is used, since it has the encoder's settings; else ``base`` with the
-    encoder's name changed, and its defaults.
+    Where a config of the same dataset, network and that encoder is in the folder of ``base``
+    (``zinc-rwse.yaml`` for ``zinc-bpearl.yaml``), it is used, since it has the encoder's settings; else
+    ``base`` with the encoder's name changed, and its defaults.
     """
     cfg = config.load(base, words)
     dataset = next(
@@ -57,10 +57,10 @@ def with_encoders(base: Path, encoders: Sequence[str], words: Sequence[str]) -> 
     data_encoder, _, own = cfg.dataset.node_encoder_name.partition("+")
     chosen = []
     for encoder in encoders:
-        beside = [base.with_name(f"{dataset}-{encoder.lower()}{end}.yaml") for end in ("", "-8s")]
+        candidates = [base.with_name(f"{dataset}-{encoder.lower()}{end}.yaml") for end in ("", "-8s")]
         if encoder == (own or "none"):
-            beside = [base]
-        file = next((f for f in beside if dataset and f.is_file() and _same_network(f, cfg, words)), None)
+            candidates = [base]
+        file = next((f for f in candidates if dataset and f.is_file() and _same_network(f, cfg, words)), None)
         if file is not None:
             chosen.append((file, list(words)))
             continue
