@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graphgps_pearl.escaping import markdown, printable
 from graphgps_pearl.files import is_full, write_atomically
 from graphgps_pearl.report.table import markdown_table, number, text_table
 from graphgps_pearl.runs.results import aggregate, alike, readable
@@ -30,7 +31,7 @@ def describe_run(result: Mapping[str, Any]) -> str:
     total = sum(result["parameters"].values())
     epoch = f"epoch {int(result['best']['epoch']) + 1}" if result["best"] else "none, it was never a number"
     return (
-        f"{result['config']}, seed {result['seed']}: {total:,} parameters ({parts})\n"
+        f"{printable(result['config'])}, seed {result['seed']}: {total:,} parameters ({parts})\n"
         f"best of {result['epochs']} epochs by {result['metric'].replace('_', ' ')}: "
         f"{epoch}, {result['seconds_per_epoch']:.1f} s per epoch\n\n"
         f"{text_table(['split', *names], rows, columns())}"
@@ -64,7 +65,7 @@ def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     summary = aggregate(results)
     header, rows = aggregate_rows(summary)
     metric = summary["metric"].replace("_", " ")
-    title = f"# {summary['config']}: {len(results)} run(s), best epoch by {metric}\n\n"
+    title = f"# {markdown(summary['config'])}: {len(results)} run(s), best epoch by {metric}\n\n"
     target = config_folder / "agg"
     try:
         target.mkdir(exist_ok=True)

@@ -167,13 +167,18 @@ def compare_all(
 ) -> list[Comparison]:
     """The comparison of every group that has finished runs; UserError where ``baseline`` or ``split`` is in
     none of them, or nothing is finished."""
-    found = {group.title: compare(group, baseline, split) for group in groups}
-    comparisons = [comparison for comparison in found.values() if comparison is not None]
+    found = [(group, compare(group, baseline, split)) for group in groups]
+    comparisons = [comparison for _, comparison in found if comparison is not None]
+    unfinished = [
+        f"{run.name}, seed {run.seed}: {run.state}"
+        for group, comparison in found
+        if comparison is None
+        for some in group.runs.values()
+        for run in some
+    ]
     if not comparisons:
-        states = [
-            f"{r.name}, seed {r.seed}: {r.state}" for g in groups for some in g.runs.values() for r in some
-        ]
-        raise UserError("no run is finished yet; " + "; ".join(states))
+        raise UserError("no run is finished yet; " + "; ".join(unfinished))
+    comparisons[-1].notes.extend(f"in no table: {text}" for text in unfinished)
     names = [line.name for comparison in comparisons for line in comparison.lines]
     if baseline is not None and baseline not in names:
         raise UserError(f"the baseline {baseline!r} has no finished run; there are {', '.join(names)}")

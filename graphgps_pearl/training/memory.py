@@ -99,9 +99,9 @@ def kept_bytes(network: nn.Module, graphs: Sequence[Data]) -> int:
     return sum(size for address, size in seen.items() if address not in own)
 
 
-def free_bytes() -> int | None:
-    """Memory that is free: of the GPU if there is one, else of the machine or container; None if unknown."""
-    if torch.cuda.is_available():
+def free_bytes(device: str) -> int | None:
+    """Free memory of the ``gpu``, or else of the machine or container; None if unknown."""
+    if device == "gpu" and torch.cuda.is_available():
         return torch.cuda.mem_get_info()[0]
     found = [_meminfo("MemAvailable"), _cgroup_free()]
     return min((f for f in found if f is not None), default=None)
@@ -139,9 +139,9 @@ def keep_freed_memory() -> None:
     mallopt(_M_TRIM_THRESHOLD, 2**30)
 
 
-def report_largest_batch(loader: GraphLoader, network: nn.Module) -> None:
+def report_largest_batch(loader: GraphLoader, network: nn.Module, device: str) -> None:
     """Say before training how large a batch can get, and warn where memory may not do."""
-    batch, free = largest_batch(loader, network), free_bytes()
+    batch, free = largest_batch(loader, network), free_bytes(device)
     log.info("largest batch: %s", batch)
     if free is not None and batch.num_bytes > 0.8 * free:
         log.warning("that may be too much, %s are free: %s", megabytes(free), KNOBS)

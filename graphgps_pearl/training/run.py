@@ -166,7 +166,7 @@ def fit(
     )
     if rank() == 0:
         try:
-            report_largest_batch(train, task.network)
+            report_largest_batch(train, task.network, trainer_device(cfg.accelerator))
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
                 raise UserError(f"out of memory on the largest graph by itself; {KNOBS}") from error
@@ -237,6 +237,21 @@ def _how_to_continue(folder: RunFolder) -> str:
     return f"nothing of {folder.path} was saved, the same command starts it again"
 
 
+def trainer_device(accelerator: str) -> str:
+    """Lightning's name of the device: ``gpu`` (CUDA), ``cpu`` or ``mps``; ``auto`` is a GPU if there is one.
+
+    Lightning's own ``auto`` prefers Apple's MPS, which has neither float64 nor sparse (CSR) products.
+    """
+    kind = accelerator.partition(":")[0]
+    if kind != "auto":
+        return "gpu" if kind == "cuda" else kind
+    if torch.cuda.is_available():
+        return "gpu"
+    if torch.backends.mps.is_available():
+        log.info("accelerator auto: training on the CPU, because MPS lacks float64 and sparse products")
+    return "cpu"
+
+
 def make_trainer(cfg: CfgNode, folder: RunFolder, callbacks: list[pl.Callback]) -> pl.Trainer:
     """Lightning's trainer with everything that writes files switched off: the recorder does that."""
     world = world_size()
@@ -246,9 +261,9 @@ def make_trainer(cfg: CfgNode, folder: RunFolder, callbacks: list[pl.Callback]) 
             f"devices: {cfg.devices} devices need as many processes; start with torchrun --nproc_per_node "
             f"{cfg.devices} main.py --cfg FILE"
         )
-    kind, _, number = cfg.accelerator.partition(":")
+    _, _, number = cfg.accelerator.partition(":")
     return pl.Trainer(
-        accelerator="gpu" if kind == "cuda" else kind,
+        accelerator=trainer_device(cfg.accelerator),
         devices=[int(number)] if number else local if world > 1 else cfg.devices,
         num_nodes=world // local,
         max_epochs=cfg.optim.max_epoch,

@@ -194,13 +194,16 @@ class GraphTask(pl.LightningModule):
         gradient_clip_algorithm: str | None = None,
     ) -> None:
         """Clip the norm if asked to, keep it for the record, and let no NaN through to the weights."""
+        scaler = getattr(self.trainer.precision_plugin, "scaler", None)
+        if scaler is not None and getattr(optimizer, "_step_supports_amp_scaling", False):
+            scaler.unscale_(optimizer)  # Lightning leaves it to the step of a fused optimiser, after this
         limit = self.optim.clip_grad_norm_value
         norm = nn.utils.clip_grad_norm_(self.parameters(), float("inf") if limit is None else limit)
-        # In float16 the loss scaler meets infinities on purpose and skips those steps itself.
-        if not torch.isfinite(norm) and self.trainer.precision != "16-mixed":
+        if torch.isfinite(norm):
+            self.grad_norms.append(float(norm))
+        elif scaler is None:  # a loss scaler meets infinities on purpose and skips those steps itself
             self.batches_run -= 1  # the step that is refused
             self._stop(f"the gradient norm is {norm.item()}", [])
-        self.grad_norms.append(float(norm))
 
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch to the metrics of its split."""

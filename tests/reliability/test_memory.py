@@ -39,7 +39,7 @@ def test_the_estimate_of_the_largest_batch_is_close(runs, encoder, bound):
 def test_the_largest_batch_is_told_before_training_and_a_warning_if_memory_may_not_do(
     runs, caplog, monkeypatch
 ):
-    monkeypatch.setattr(memory, "free_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1000)
     assert runs.train("optim.max_epoch", "1") == 0
     assert "largest batch: 10 graphs" in caplog.text
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -69,4 +69,4 @@ def test_out_of_memory_is_told_from_other_errors():
     assert memory.is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
     assert memory.is_out_of_memory(MemoryError())
     assert not memory.is_out_of_memory(RuntimeError("shapes do not match"))
-    assert (memory.free_bytes() or 1) > 0
+    assert (memory.free_bytes("cpu") or 1) > 0

@@ -151,6 +151,7 @@ def test_datasets_tasks_and_metrics_are_groups_of_their_own(results, capsys):
     ]
     assert len(names) == 4
     assert any("200 graphs" in title for title in names)
+    assert "in no table: zinc-other, seed 0: unfinished, 2 of 3 epochs" in found[-1].notes
     assert report([str(results), "--baseline", "zinc-none"]) == 0
     shown = capsys.readouterr().out
     assert "test auroc" in shown and "test mae" in shown

@@ -1,0 +1,79 @@
+"""What depends on the device, shown on a CPU: scaled losses, the choice of a device, free memory."""
+
+from __future__ import annotations
+
+import lightning.pytorch as pl
+import pytest
+import torch
+from lightning.pytorch.accelerators import CPUAccelerator
+from lightning.pytorch.plugins import MixedPrecision
+from torch import Tensor, nn
+
+from graphgps_pearl.training import memory
+from graphgps_pearl.training.losses import make_loss
+from graphgps_pearl.training.run import trainer_device
+from graphgps_pearl.training.task import GraphTask, OptimSettings
+
+
+class Linear(nn.Module):
+    """Predicts rows [B, 2] of (x, y)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 1)
+
+    def forward(self, batch: Tensor) -> tuple[Tensor, Tensor]:
+        return self.linear(batch[:, :3]), batch[:, 3:]
+
+
+def norms_and_weights(scale: float | None, limit: float | None) -> tuple[list[float], Tensor]:
+    torch.manual_seed(0)
+    settings = OptimSettings(base_lr=0.1, optimizer="sgd", clip_grad_norm_value=limit)
+    task = GraphTask(Linear(), make_loss("l1", "regression"), "regression", [], settings)
+    plugins = []
+    if scale is not None:
+        plugins = [MixedPrecision("16-mixed", "cpu", scaler=torch.amp.GradScaler("cpu", init_scale=scale))]
+    trainer = pl.Trainer(
+        max_epochs=1,
+        accelerator="cpu",
+        plugins=plugins,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    data = torch.randn(6, 5, 4, generator=torch.Generator().manual_seed(1))
+    trainer.fit(task, torch.utils.data.DataLoader(data, batch_size=None))
+    return list(task.grad_norms), task.network.linear.weight.detach()
+
+
+@pytest.mark.parametrize("limit", [None, 0.1])
+def test_gradients_are_unscaled_before_they_are_clipped(limit: float | None) -> None:
+    """A fused optimiser leaves unscaling to its step; clipping comes before that."""
+    (plain, weight), (scaled, other) = (norms_and_weights(s, limit) for s in (None, 2.0**10))
+    assert len(plain) == 6 and scaled == pytest.approx(plain, rel=0.02)
+    torch.testing.assert_close(other, weight, rtol=0.02, atol=1e-3)
+
+
+def test_steps_that_the_scaler_skips_have_no_norm() -> None:
+    norms, weight = norms_and_weights(2.0**40, None)  # overflows float16 until the scaler has come down
+    assert len(norms) < 6 and all(torch.tensor(norms).isfinite()) and bool(weight.isfinite().all())
+
+
+def test_auto_is_a_gpu_of_nvidia_or_the_cpu(monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+    """Apple's MPS has neither float64 nor CSR products: every run would fail there."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    caplog.set_level("INFO")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert trainer_device("auto") == "cpu"
+    assert "MPS" in caplog.text and "accelerator" in caplog.text
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert trainer_device("auto") == "gpu" and trainer_device("cuda") == "gpu"
+    assert trainer_device("cpu") == "cpu" and CPUAccelerator.is_available()
+
+
+def test_memory_of_a_gpu_counts_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (123, 456))
+    assert memory.free_bytes("gpu") == 123
+    assert memory.free_bytes("cpu") not in (123, None)
