@@ -40,9 +40,14 @@ _BACKEND = SimpleNamespace(
     synchronize=lambda *_: None,
     get_amp_supported_dtype=lambda: [torch.float16, torch.bfloat16],
 )
-if not hasattr(torch, NAME):  # pytest imports this file a second time, to look for doctests
-    _setup_privateuseone_for_python_backend(NAME, backend_module=_BACKEND)
-DEVICE = torch.device(NAME, 0)
+
+
+def _device() -> torch.device:
+    """The device. It stays registered, so what uses it needs a process of its own."""
+    if not hasattr(torch, NAME):
+        _setup_privateuseone_for_python_backend(NAME, backend_module=_BACKEND)
+    return torch.device(NAME, 0)
+
 
 # Operations that copy between devices, and those whose index tensors may be on the CPU.
 COPIES = {"_to_copy", "copy_"}
@@ -97,7 +102,7 @@ class FakeTensor(Tensor):
             strides=real.stride() if strided else torch.empty(real.shape, device="meta").stride(),
             storage_offset=real.storage_offset() if strided else 0,
             dtype=real.dtype,
-            device=DEVICE,
+            device=_device(),
         )
         made.numbers = real
         return made
@@ -127,10 +132,10 @@ class _Construction(TorchFunctionMode):
             and torch.device(device).type == NAME
         ):
             if not isinstance(args[0], FakeTensor):
-                return func(*args, **{**kwargs, "device": "cpu"}).to(DEVICE)
+                return func(*args, **{**kwargs, "device": "cpu"}).to(_device())
         elif getattr(func, "__name__", "") == "new_tensor" and isinstance(args[0], FakeTensor):
             options = {"dtype": args[0].dtype, **kwargs, "device": "cpu"}
-            return torch.tensor(*args[1:], **options).to(DEVICE)
+            return torch.tensor(*args[1:], **options).to(_device())
         return func(*args, **kwargs)
 
 

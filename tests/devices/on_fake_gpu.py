@@ -1,4 +1,7 @@
-"""Everything that a GPU would compute, on a pretend one: same values, one device at a time, few waits."""
+"""Everything that a GPU would compute, on a pretend one: same values, one device at a time, few waits.
+
+``test_devices.py`` runs this file in a process of its own, because a device stays registered.
+"""
 
 from __future__ import annotations
 
