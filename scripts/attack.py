@@ -58,11 +58,18 @@ def attack(args: argparse.Namespace, scratch: Path) -> list[Tally]:
         "flips": lambda: flip_everything(args.flips, args.seed, scratch / "flipped"),
         "signals": lambda: [
             processes.attack(
-                args.signals, args.seed, scratch / "signals", "SIGTERM, SIGINT, SIGHUP", processes.SIGNALS
+                args.signals,
+                args.seed,
+                scratch / "signals",
+                "SIGTERM, SIGINT, SIGHUP",
+                processes.SIGNALS,
+                args.minutes,
             )
         ],
         "kills": lambda: [
-            processes.attack(args.kills, args.seed, scratch / "kills", "kill -9", (signal.SIGKILL,))
+            processes.attack(
+                args.kills, args.seed, scratch / "kills", "kill -9", (signal.SIGKILL,), args.minutes
+            )
         ],
     }
     tallies = []
@@ -82,6 +89,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--signals", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=600.0, help="most time for kills, and for signals")
     parser.add_argument("--flips", type=int, default=100, help="of each kind of file")
     parser.add_argument("--configs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)

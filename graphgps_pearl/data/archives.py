@@ -6,6 +6,7 @@ import shutil
 import zipfile
 import zlib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from graphgps_pearl.data import cache
@@ -23,7 +24,7 @@ def unzip(archive: Path, members: Mapping[str, Path], most_bytes: int) -> None:
         with zipfile.ZipFile(archive) as opened:
             for member, target in members.items():
                 with opened.open(member) as packed, Bounded(packed, left, archive) as bounded:
-                    cache.write(target, lambda file, source=bounded: shutil.copyfileobj(source, file))
+                    cache.write(target, partial(shutil.copyfileobj, bounded))
                 left -= target.stat().st_size
     except KeyError as error:
         raise DataError(f"{archive}: has no file {error.args[0]}; delete it and try again") from error

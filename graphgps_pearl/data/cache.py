@@ -70,7 +70,7 @@ def _feed(hasher: xxhash.xxh3_128, value: object) -> None:
         if not value.is_contiguous():  # copying it could take any amount of memory: strides may be 0
             raise ValueError("a tensor that is not contiguous")
         _mark(hasher, f"tensor {value.dtype} {list(value.shape)}")
-        hasher.update(value.reshape(-1).view(torch.uint8).numpy())
+        hasher.update(value.reshape(-1).view(torch.uint8).numpy().data)
     elif isinstance(value, dict):
         _mark(hasher, f"dict {len(value)}")
         for key in sorted(value, key=repr):

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,15 +123,11 @@ def _check_types(table: GraphTable, key: str, values: Tensor, sizes: list[int], 
     columns = values.unsqueeze(1) if values.dim() == 1 else values
     for number, size in enumerate(sizes[: columns.size(1)]):
         column = columns[:, number].long()  # stored narrow: a larger bound would wrap
-        _refuse(
-            table,
-            key,
-            (column < 0) | (column >= size),
-            name,
-            lambda row, i=number, most=size - 1: (
-                f"column {i} of {key} is {row.flatten()[i]}, its encoder knows 0 to {most}"
-            ),
-        )
+        _refuse(table, key, (column < 0) | (column >= size), name, partial(_outside, key, number, size))
+
+
+def _outside(key: str, number: int, size: int, row: Tensor) -> str:
+    return f"column {number} of {key} is {row.flatten()[number]}, its encoder knows 0 to {size - 1}"
 
 
 def _not_finite(values: Tensor) -> str:

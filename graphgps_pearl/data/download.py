@@ -74,7 +74,8 @@ def fetch_file(url: str, target: Path, known_hash: str | None) -> None:
             downloader=pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=_TIMEOUT),
         )
     except requests.HTTPError as error:
-        status = f"{error.response.status_code} {error.response.reason}"
+        answer = error.response
+        status = f"{answer.status_code} {answer.reason}" if answer is not None else "with an error"
         raise DataError(f"{url}: the server answers {status}; {by_hand}") from error
     except (requests.ConnectionError, requests.Timeout) as error:
         raise DataError(f"{url}: cannot be reached ({_reason(error)}); {by_hand}") from error

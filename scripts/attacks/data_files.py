@@ -26,7 +26,7 @@ from graphgps_pearl.data.archives import unzip
 _SPLITS = ("train", "val", "test")
 _MOST_MEMORY = 4 << 30  # of address space beyond what the process has: enough for all that is sound
 
-Write = Callable[[Path], None]
+Write = Callable[[Path], object]
 
 
 class _Call:
@@ -78,12 +78,12 @@ def expanded(size: tuple[int, ...], stride: tuple[int, ...]) -> _Call:
 def csv_file(text: str | bytes, name: str = "mine.csv") -> Write:
     """A table of the user's own."""
     content = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    return lambda folder: (folder / name).write_bytes(content) and None
+    return lambda folder: (folder / name).write_bytes(content)
 
 
 def packed(content: bytes, name: str) -> Write:
     """A gzip file."""
-    return lambda folder: (folder / name).write_bytes(gzip.compress(content)) and None
+    return lambda folder: (folder / name).write_bytes(gzip.compress(content))
 
 
 def zip_bomb(folder: Path) -> None:

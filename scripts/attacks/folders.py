@@ -100,6 +100,11 @@ def _break_files(folder: Path) -> None:
     (folder / "model.json").write_text(json.dumps(content))
 
 
+def without(name: str) -> Change:
+    """A file is missing."""
+    return lambda folder: (folder / name).unlink()
+
+
 def _nine_aliases(number: int) -> bytes:
     """A line that means nine times the one before it."""
     return b"a%d: &a%d [%s]\n" % (number, number, b", ".join([b"*a%d" % (number - 1)] * 9))
@@ -202,10 +207,7 @@ CASES: dict[str, Change] = {
     "a config of bytes": replaced("config.yaml", bytes(range(256))),
     "an empty config": replaced("config.yaml", b""),
     **{f"a pipe as {name}": fifo(name) for name in ("config.yaml", "model.safetensors", "README.md")},
-    **{
-        f"without {name}": (lambda folder, name=name: (folder / name).unlink())
-        for name in ("config.yaml", "model.safetensors", "model.json")
-    },
+    **{f"without {name}": without(name) for name in ("config.yaml", "model.safetensors", "model.json")},
 }
 
 

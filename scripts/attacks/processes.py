@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from attacks.tally import Tally
 from graphgps_pearl.runs.checkpoints import find_checkpoint
 from graphgps_pearl.runs.folder import RunFolder
 
-_WORDS = ("optim.max_epoch", "10", "train.ckpt_every_batches", "1")
+_WORDS = ("optim.max_epoch", "6", "train.ckpt_every_batches", "1")
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -35,18 +36,21 @@ def _expected(code: int | None, sent: signal.Signals | None) -> bool:
     return code == (-signal.SIGKILL if sent == signal.SIGKILL else 128 + sent)
 
 
-def attack(count: int, seed: int, scratch: Path, name: str, signals: tuple[signal.Signals, ...]) -> Tally:
-    """``count`` signals, each to a start of the same run, which begins again when it is through."""
+def attack(
+    count: int, seed: int, scratch: Path, name: str, signals: tuple[signal.Signals, ...], minutes: float
+) -> Tally:
+    """``count`` signals, or those of so many minutes, each to a start of the same run, again and again."""
     tally, rng = Tally(name), random.Random(f"{seed} {name}")
     runs, output = SmallRuns(scratch, scratch / "datasets"), scratch / "output"
+    _finish(runs, output, "warm")  # prepares the data
     began = time.perf_counter()
     _finish(runs, output, "whole")
     duration = time.perf_counter() - began
-    while tally.tried < count:
+    while tally.tried < count and time.perf_counter() - began < 60 * minutes:
         was = _position(runs)
         output.write_text("")
         child = children.start(runs.arguments(*_WORDS), output)
-        child.join(rng.uniform(0, duration))
+        child.join(0.1 + rng.uniform(0, duration))
         sent = rng.choice(signals) if child.is_alive() else None
         if sent is not None and child.pid is not None:
             signal_child(child.pid, sent)
@@ -60,6 +64,8 @@ def attack(count: int, seed: int, scratch: Path, name: str, signals: tuple[signa
             sound = _expected(child.exitcode, sent) and "Traceback" not in text
             lost = _position(runs) < was
             tally.note("traceback" if not sound else "silent" if lost else "held", about)
+            if tally.tried % 10 == 0:
+                print(f"{name}: {tally.tried} of {count}", file=sys.stderr, flush=True)
         if child.exitcode == 0:
             _compare(tally, runs)
             shutil.rmtree(runs.path())
