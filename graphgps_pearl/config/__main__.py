@@ -22,13 +22,15 @@ come with the project are such deltas too; each run's folder holds a `config.yam
 
     python main.py --cfg configs/FILE.yaml optim.base_lr 5e-4 posenc_BPEARL.num_taps 4
 
-Words after the file are pairs `KEY VALUE` and win over the file. A value is read by what its key expects:
+After the file come overrides, pairs `KEY VALUE`. A value is read by what its key expects:
 `1e-5` and `1` are numbers, `range(1,21)` is a range and never evaluated, lists are written `[30, 60]`. An
 unknown key, a wrong type, a value out of range or a combination that cannot work ends with one line that
 names file, line, key, value, what is allowed, and the nearest key.
 
 Naming an encoding in `dataset.node_encoder_name` (such as `Atom+BPEARL`) switches it on; `posenc_*.enable`
 need not be set and may not contradict it. Naming other encodings on the command line switches the file's off.
+RWSE, LapPE and SignNet are empty by upstream's defaults; what a named one lacks and no file sets is filled in,
+and a log line says with what. Keys that have been renamed load under their old names, with a log line too.
 
 A file that begins with `base: OTHER.yaml` holds deltas from that file, which lies in the same folder: so
 `configs/zinc-bpearl.yaml` says what it changes in `configs/zinc-none.yaml`.

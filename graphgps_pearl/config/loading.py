@@ -1,4 +1,4 @@
-"""Config files and command-line words to a checked, frozen config, and from there to text or to GraphGym.
+"""Config files and command-line overrides to a checked, frozen config, and from there to text or to GraphGym.
 
 Every mistake is one :class:`ConfigError` of one line that names the file and line, the key, its value, what
 is allowed, and the nearest key where the key is unknown.
@@ -30,7 +30,7 @@ COMMAND_LINE = "command line"
 
 @dataclass(frozen=True)
 class Setting:
-    """One key as somebody set it; of the layers 0 (defaults), 1 (file) and 2 (command line) the last wins."""
+    """One key as it was set; of the layers 0 (defaults), 1 (file) and 2 (command line) the last wins."""
 
     key: str
     raw: object
@@ -39,7 +39,7 @@ class Setting:
 
 
 def load(path: str | Path, overrides: Iterable[object] = ()) -> CfgNode:
-    """Load a YAML file of deltas from the defaults, then ``KEY VALUE`` words over it; checked and frozen.
+    """Load a YAML file of deltas from the defaults, then ``KEY VALUE`` overrides; checked and frozen.
 
     Args:
         path: the file, or the name of a shipped config (``zinc-bpearl``); with ``base: OTHER.yaml`` a file
@@ -69,7 +69,7 @@ def _beside(path: Path, raw: object, name: str) -> Path:
 
 
 def parse(text: str, overrides: Iterable[object] = (), name: str = "config") -> CfgNode:
-    """:func:`load` for text without a ``base``; ``name`` stands for the file in messages."""
+    """:func:`load` for text without a ``base``; ``name`` is what messages call it."""
     return _finish(defaults(), [*_flatten(_tree(text, name), name), *_pairs(overrides)], {}, name)
 
 
@@ -84,7 +84,7 @@ def _tree(text: str, name: str) -> dict[str, Any]:
 
 
 def override(cfg: CfgNode, overrides: Iterable[object]) -> CfgNode:
-    """A copy of a config with ``KEY VALUE`` words over it; checked and frozen."""
+    """A copy of a config with ``KEY VALUE`` overrides; checked and frozen."""
     copy = cfg.clone()
     copy.defrost()
     return _finish(copy, list(_pairs(overrides)), dict.fromkeys(SCHEMA, 1), COMMAND_LINE)
@@ -202,16 +202,16 @@ def _flatten(tree: dict[str, Any], name: str, prefix: str = "") -> Iterator[Sett
 
 
 def _pairs(overrides: Iterable[object]) -> Iterator[Setting]:
-    words = list(overrides)
-    if len(words) % 2:
+    pairs = list(overrides)
+    if len(pairs) % 2:
         raise ConfigError(
-            f"{COMMAND_LINE}: {_shown(words[-1])}: expected pairs KEY VALUE, such as optim.base_lr 0.001"
+            f"{COMMAND_LINE}: {_shown(pairs[-1])}: expected pairs KEY VALUE, such as optim.base_lr 0.001"
         )
-    for word, value in zip(words[::2], words[1::2], strict=True):
+    for word, value in zip(pairs[::2], pairs[1::2], strict=True):
         key = _present_name(str(word))
         if key not in SCHEMA:
             raise _not_a_key(key, value, COMMAND_LINE)
-        # Text is taken as it stands; everything else may be written as in a file.
+        # Text is taken as it is; everything else may be written as in a file.
         as_in_file = isinstance(value, str) and SCHEMA[key].type is not str
         raw = parse_yaml(str(value), f"{COMMAND_LINE}: {key}") if as_in_file else value
         yield Setting(key, raw, COMMAND_LINE, layer=2)

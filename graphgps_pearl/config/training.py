@@ -104,7 +104,11 @@ _OPTIM = {
     "momentum": Key(0.9, "Momentum of sgd.", min=0, below=1),
     "max_epoch": Key(200, "Number of epochs.", min=1),
     "scheduler": Key("cos", "Schedule of the learning rate.", choices=SCHEDULERS, aliases={"steps": "step"}),
-    "num_warmup_epochs": Key(50, "Epochs of linear warm-up in the *_with_warmup schedules.", min=0),
+    "num_warmup_epochs": Key(
+        50,
+        "Epochs of linear warm-up in the *_with_warmup schedules; max_epoch or more becomes a tenth of it.",
+        min=0,
+    ),
     "min_lr": Key(0.0, "Learning rate below which reduce_on_plateau does not go.", min=0),
     "reduce_factor": Key(0.1, "reduce_on_plateau: factor of each reduction.", above=0, below=1),
     "schedule_patience": Key(10, "reduce_on_plateau: evaluations without improvement before it.", min=0),

@@ -47,8 +47,8 @@ def parse_yaml(text: str, name: str) -> Node:
 def _one_line(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-    return " ".join(str(problem).split()) + place
+    position = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+    return " ".join(str(problem).split()) + position
 
 
 def _line(event: yaml.Event) -> int:
