@@ -30,7 +30,7 @@ names file, line, key, value, what is allowed, and the nearest key.
 Naming an encoding in `dataset.node_encoder_name` (such as `Atom+BPEARL`) switches it on; `posenc_*.enable`
 need not be set and may not contradict it. Naming other encodings on the command line switches the file's off.
 RWSE, LapPE and SignNet are empty by upstream's defaults; what a named one lacks and no file sets is filled
-in, and a log line says with what. Keys that have been renamed load under their old names, with a log line too.
+in, and a log line says with what. Keys that have been renamed load under their old names, with a log line.
 
 A file that begins with `base: OTHER.yaml` holds deltas from that file, which lies in the same folder: so
 `configs/zinc-bpearl.yaml` says what it changes in `configs/zinc-none.yaml`.
