@@ -66,12 +66,15 @@ def train(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         cfg = config.load(file, args.overrides)
         if args.mark_done and file.parent == shipped.folder() and file != Path(args.cfg):
             raise UserError(f"--mark_done: {args.cfg} comes with the package; it goes with files of your own")
-        with say_when_stopped(lambda: "the same command continues"):
-            _train_all(cfg, file, args.repeat, args.overwrite)
+        _train_all(cfg, file, args.repeat, args.overwrite)
         if args.mark_done:
             _mark_done(file)
 
-    return run_command(work)
+    def continuable() -> None:
+        with say_when_stopped(lambda: "the same command continues"):
+            work()
+
+    return run_command(continuable)
 
 
 def _mark_done(file: Path) -> None:
