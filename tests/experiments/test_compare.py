@@ -144,11 +144,11 @@ def test_a_stopped_comparison_says_what_is_done_and_continues(folder):
     command += ["optim.max_epoch", "40"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first, second = (RunFolder(folder / "results" / "small" / seed) for seed in "01")
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + 900  # on a busy machine
     while len(second.read_metrics()) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    said, error = process.communicate(timeout=100)
+    said, error = process.communicate(timeout=300)
     assert process.returncode == 128 + signal.SIGTERM
     assert "[2/2] small, seed 1: started, log results/small/1.log" in said
     assert "stopped by SIGTERM; 1 of 2 runs are done, saved: small, seed 1 at epoch" in error
@@ -176,4 +176,4 @@ def test_words_may_stand_right_behind_the_encoders(tmp_path, monkeypatch, capsys
     assert compare_command(["--base", str(base), "--encoders", "none", "BPEARL", *words]) == 0
     assert [job.folder for job in planned] == [tmp_path / f"quickstart-{e}" / "0" for e in ("none", "BPEARL")]
     assert all(job.words[:4] == tuple(words) for job in planned)
-    assert capsys.readouterr().out.splitlines() == [f"none: {base}", f"BPEARL: {base}"]
+    assert capsys.readouterr().out.splitlines() == ["none: quickstart", "BPEARL: quickstart"]

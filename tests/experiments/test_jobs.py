@@ -150,12 +150,12 @@ def test_runs_save_and_end_with_the_process_that_started_them(tmp_path, number):
     wait_for(tmp_path / "ready")
     process.send_signal(number)
     expected = -number if number == signal.SIGKILL else 128 + number
-    assert process.wait(60) == expected
+    assert process.wait(300) == expected
     wait_for(tmp_path / "saved")
 
 
 def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300  # on a busy machine
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} does not appear"
         time.sleep(0.02)
