@@ -212,7 +212,7 @@ def test_missing_precomputed_values_say_what_to_do() -> None:
 def test_eigenvectors_prepared_with_other_settings_are_refused() -> None:
     old = required_transforms(encoder_config("TypeDictNode+LapPE", "posenc_LapPE.eigen.max_freqs", 3))
     encoder = FeatureEncoder(encoder_config("TypeDictNode+LapPE"), dim_in=1)
-    with pytest.raises(DataError, match=r"posenc_LapPE.eigen asks for .* prepare the data again"):
+    with pytest.raises(DataError, match=r"posenc_LapPE.eigen needs .* prepare the data again"):
         encoder(batch_of(graphs(old)))
 
 

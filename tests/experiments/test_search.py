@@ -64,7 +64,8 @@ class Runs:
             if reason:
                 return Ending("stopped", reason)
         best = {"epoch": 2, "val_mae": value, "test_mae": -value}
-        (job.folder / "result.json").write_text(json.dumps({"metric": "val_mae", "best": best}))
+        run = {"config": "small", "splits": ["train", "val", "test"], "parameters": {}, "epochs": 3}
+        (job.folder / "result.json").write_text(json.dumps(run | {"metric": "val_mae", "best": best}))
         return Ending("done")
 
 
