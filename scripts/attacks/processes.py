@@ -61,7 +61,7 @@ def attack(
         text = output.read_text()
         if sent is not None or not _expected(child.exitcode, sent):
             about = f"number {tally.tried}, {sent!r}: exit code {child.exitcode}, {text[-300:]!r}"
-            # Before the command has begun, and has said anything, the system's own way to end a process holds.
+            # Before the command has begun and said anything, a signal ends it as the system does.
             unbegun = sent is not None and child.exitcode == -sent and not text
             sound = unbegun or (_expected(child.exitcode, sent) and "Traceback" not in text)
             lost = _position(runs) < was
