@@ -24,9 +24,9 @@ from graphgps_pearl.report.command import comparison_parser, show
 from graphgps_pearl.runs.folder import config_folder
 
 
-def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
+def plan(files: Sequence[Path], seeds: int, overrides: Sequence[str]) -> list[Job]:
     """Every seed of every config, seed by seed, so that an early end leaves comparable runs."""
-    configs = {file: config.load(file, words) for file in files}
+    configs = {file: config.load(file, overrides) for file in files}
     folded = [file.name for file, cfg in configs.items() if cfg.run_multiple_splits]
     if seeds > 1 and folded:
         raise UserError(
@@ -39,18 +39,20 @@ def plan(files: Sequence[Path], seeds: int, words: Sequence[str]) -> list[Job]:
             seed = cfg.seed + i
             folder = config_folder(Path(cfg.out_dir), file, cfg.name_tag) / str(seed)
             folds = tuple(cfg.run_multiple_splits)
-            jobs.append(Job(file, seed, tuple(words), folder, cfg.optim.max_epoch, folds))
+            jobs.append(Job(file, seed, tuple(overrides), folder, cfg.optim.max_epoch, folds))
     return jobs
 
 
-def with_encoders(base: Path, encoders: Sequence[str], words: Sequence[str]) -> list[tuple[Path, list[str]]]:
-    """(config file, words over it) that puts each encoder into ``base``.
+def with_encoders(
+    base: Path, encoders: Sequence[str], overrides: Sequence[str]
+) -> list[tuple[Path, list[str]]]:
+    """(config file, overrides over it) that puts each encoder into ``base``.
 
     Where a config of the same dataset, network and that encoder is in the folder of ``base``
     (``zinc-rwse.yaml`` for ``zinc-bpearl.yaml``), it is used, since it has the encoder's settings; else
     ``base`` with the encoder's name changed, and its defaults.
     """
-    cfg = config.load(base, words)
+    cfg = config.load(base, overrides)
     dataset = next(
         (base.stem[:i] for i in range(len(base.stem), 0, -1) if _is_dataset(base, base.stem[:i])), ""
     )
@@ -60,17 +62,19 @@ def with_encoders(base: Path, encoders: Sequence[str], words: Sequence[str]) -> 
         candidates = [base.with_name(f"{dataset}-{encoder.lower()}{end}.yaml") for end in ("", "-8s")]
         if encoder == (own or "none"):
             candidates = [base]
-        file = next((f for f in candidates if dataset and f.is_file() and _same_network(f, cfg, words)), None)
+        file = next(
+            (f for f in candidates if dataset and f.is_file() and _same_network(f, cfg, overrides)), None
+        )
         if file is not None:
-            chosen.append((file, list(words)))
+            chosen.append((file, list(overrides)))
             continue
         name = data_encoder if encoder == "none" else f"{data_encoder}+{encoder}"
-        chosen.append((base, [*words, "dataset.node_encoder_name", name, "name_tag", encoder]))
+        chosen.append((base, [*overrides, "dataset.node_encoder_name", name, "name_tag", encoder]))
     return chosen
 
 
-def _same_network(file: Path, cfg: CfgNode, words: Sequence[str]) -> bool:
-    other = config.load(file, words)
+def _same_network(file: Path, cfg: CfgNode, overrides: Sequence[str]) -> bool:
+    other = config.load(file, overrides)
     return all(other[group] == cfg[group] for group in ("model", "gnn", "gt"))
 
 
@@ -105,7 +109,7 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
 
 def _train(jobs: Sequence[Job], at_once: int) -> int:
     """Check everything, then train what is not finished; how many failed."""
-    configs = {job.folder.parent: config.load(job.file, job.words) for job in jobs}
+    configs = {job.folder.parent: config.load(job.file, job.overrides) for job in jobs}
     print(f"checking {len(configs)} config(s), then {len(jobs)} run(s)", flush=True)
     selections = {folder: check(cfg) for folder, cfg in configs.items()}
     texts = {folder: config.dump(cfg) for folder, cfg in configs.items()}
@@ -144,26 +148,26 @@ def _is_file(word: str) -> bool:
     return word.endswith((".yaml", ".yml"))
 
 
-def _before_keys(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def _before_keys(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
     """Names (of configs, of encoders) up to the first config key, and the rest."""
     keys = config.defaults()
-    names = list(takewhile(lambda word: _is_file(word) or not ("." in word or word in keys), words))
-    return names, list(words[len(names) :])
+    names = list(takewhile(lambda word: _is_file(word) or not ("." in word or word in keys), overrides))
+    return names, list(overrides[len(names) :])
 
 
 def _jobs(args: argparse.Namespace) -> list[Job]:
-    named, words = _before_keys(args.files)
-    files = [config.find(word) for word in [*named, *filter(_is_file, words)]]
-    words = [word for word in words if not _is_file(word)]
-    encoders, more = _before_keys(args.encoders)  # KEY VALUE words may stand right behind the encoders
-    words += more
+    named, overrides = _before_keys(args.files)
+    files = [config.find(word) for word in [*named, *filter(_is_file, overrides)]]
+    overrides = [word for word in overrides if not _is_file(word)]
+    encoders, more = _before_keys(args.encoders)  # KEY VALUE overrides may stand right behind the encoders
+    overrides += more
     if bool(args.base) != bool(encoders) or bool(args.base) == bool(files):
         raise UserError("give config files, or --base FILE with --encoders NAME ...")
     if args.seeds < 1 or args.jobs < 1:
         raise UserError(f"--seeds {args.seeds} --jobs {args.jobs}: expected whole numbers from 1 up")
     if files:
-        return plan(files, args.seeds, words)
-    chosen = with_encoders(config.find(args.base), encoders, words)
+        return plan(files, args.seeds, overrides)
+    chosen = with_encoders(config.find(args.base), encoders, overrides)
     for encoder, (file, _) in zip(encoders, chosen, strict=True):
         print(f"{encoder}: {config.shown(file)}", flush=True)
     each = [plan([file], args.seeds, over) for file, over in chosen]

@@ -28,11 +28,11 @@ _SIGNALS = (signal.SIGINT, *ENDING)
 
 @dataclass(frozen=True)
 class Job:
-    """One process to run: a config file, words over it, and a seed."""
+    """One process to run: a config file, overrides over it, and a seed."""
 
     file: Path
     seed: int
-    words: tuple[str, ...]
+    overrides: tuple[str, ...]
     folder: Path  # <out_dir>/<config>[-name_tag]/<seed>
     epochs: int = 0  # of one run
     folds: tuple[int, ...] = ()  # of run_multiple_splits: a run each, in place of the seed's
@@ -51,7 +51,7 @@ class Job:
     def command(self) -> list[str]:
         """What trains it."""
         train = [sys.executable, "-m", "graphgps_pearl", "train", "--cfg", str(self.file)]
-        return [*train, *self.words, "seed", str(self.seed)]
+        return [*train, *self.overrides, "seed", str(self.seed)]
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def search(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
 
 
 def read_arguments(argv: Sequence[str] | None, prog: str | None = None) -> argparse.Namespace:
-    """The arguments of ``search``; ``KEY VALUE`` words may stand anywhere, behind ``--keys`` too."""
+    """The arguments of ``search``; ``KEY VALUE`` overrides may stand anywhere, behind ``--keys`` too."""
     args = _parser(prog).parse_intermixed_args(argv)
     end = next((i for i, word in enumerate(args.keys) if "=" not in word), 0) or len(args.keys)
     args.overrides += args.keys[end:]
@@ -118,7 +118,7 @@ class Search:
 
     Args:
         file: the config that trials start from.
-        words: set over it in every trial.
+        overrides: set over it in every trial.
         cfg: both together.
         space: what is varied.
         folder: where the trials' run folders go.
@@ -130,7 +130,7 @@ class Search:
     def __init__(
         self,
         file: Path,
-        words: tuple[str, ...],
+        overrides: tuple[str, ...],
         cfg: CfgNode,
         space: tuple[Dimension, ...],
         folder: Path,
@@ -138,7 +138,7 @@ class Search:
         name: str,
         selection: Selection,
     ) -> None:
-        self.file, self.words, self.cfg, self.space, self.folder = file, words, cfg, space, folder
+        self.file, self.overrides, self.cfg, self.space, self.folder = file, overrides, cfg, space, folder
         self.storage, self.selection = storage, selection
         self.study = self._open(name)
         self.failures = 0  # in a row
@@ -230,10 +230,10 @@ class Search:
 
     def _job(self, trial: Trial) -> Job:
         tag = f"trial-{_folder_number(trial):03d}"
-        words = [*self.words, "out_dir", str(self.folder), "name_tag", tag]
-        words += [str(word) for pair in trial.params.items() for word in pair]
+        overrides = [*self.overrides, "out_dir", str(self.folder), "name_tag", tag]
+        overrides += [str(word) for pair in trial.params.items() for word in pair]
         path = config_folder(self.folder, self.file, tag) / str(self.cfg.seed)
-        return Job(self.file, self.cfg.seed, tuple(words), path, self.cfg.optim.max_epoch)
+        return Job(self.file, self.cfg.seed, tuple(overrides), path, self.cfg.optim.max_epoch)
 
     def _settled(self, trial: Trial, job: Job) -> tuple[float | None, Any, str] | None:
         """(value, state, what is said) of a trial that needs no training, else None."""
@@ -243,7 +243,7 @@ class Search:
         if twin is not None:
             return twin.value, TrialState.COMPLETE, f"has the settings of trial {_folder_number(twin)}"
         try:
-            config.load(self.file, job.words)
+            config.load(self.file, job.overrides)
         except ConfigError as error:
             return None, TrialState.PRUNED, f"not trained, {error}"
         return None
@@ -296,7 +296,7 @@ class Search:
         if not kinds[TrialState.COMPLETE]:
             return f"no trial was trained to its end ({numbers}); each line above says why"
         best = self.study.best_trial
-        words = [*self.words, *(str(word) for pair in best.params.items() for word in pair)]
+        overrides = [*self.overrides, *(str(word) for pair in best.params.items() for word in pair)]
         tree = CfgNode()
         for key, value in best.params.items():
             put(tree, key, value)
@@ -304,7 +304,7 @@ class Search:
             f"\nbest: trial {_folder_number(best)}, {self.selection.label} {best.value:.4f} "
             f"({numbers})\n\n"
             f"as a config beside {self.file.name}:\n\nbase: {self.file.name}\n{config.dump(tree)}\n"
-            f"as words:\n\ngraphgps-pearl train --cfg {config.shown(self.file)} {' '.join(words)}\n\n"
+            f"as overrides:\n\ngraphgps-pearl train --cfg {config.shown(self.file)} {' '.join(overrides)}\n\n"
             f"study: {self.storage}\ncurves: tensorboard --logdir {self.folder} --host localhost"
         )
 

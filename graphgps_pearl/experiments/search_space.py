@@ -43,9 +43,9 @@ class Dimension:
         return FloatDistribution(self.low, self.high, log=self.log, step=self.step)
 
 
-def parse_space(words: Sequence[str], cfg: CfgNode) -> tuple[Dimension, ...]:
-    """The dimensions that ``words`` describe, for a search that starts from ``cfg``."""
-    space = tuple(parse_dimension(word) for word in words)
+def parse_space(texts: Sequence[str], cfg: CfgNode) -> tuple[Dimension, ...]:
+    """The dimensions that ``texts`` describe, for a search that starts from ``cfg``."""
+    space = tuple(parse_dimension(word) for word in texts)
     keys = [dimension.key for dimension in space]
     for key in keys:
         if keys.count(key) > 1:

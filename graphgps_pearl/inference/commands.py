@@ -18,7 +18,7 @@ from graphgps_pearl.command import run_command
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.molecule_files import MoleculeTable, read_molecules
-from graphgps_pearl.inference.places import is_config, shipped_names
+from graphgps_pearl.inference.shipped import is_config, shipped_names
 
 if TYPE_CHECKING:
     from graphgps_pearl.inference.model import Model

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 FORMAT_VERSION = 2
 WEIGHTS, CONFIG, DESCRIPTION, CARD = "model.safetensors", "config.yaml", "model.json", "README.md"
 #: Keys that say where things were on the training machine; a model folder has their defaults.
-_PLACES = ("out_dir", "dataset.dir", "accelerator", "devices", "num_workers", "num_threads")
+_OF_THIS_MACHINE = ("out_dir", "dataset.dir", "accelerator", "devices", "num_workers", "num_threads")
 _MOST_BYTES = 10_000_000
 
 
@@ -191,5 +191,5 @@ def state_of(network: nn.Module) -> list[tuple[str, Tensor]]:
 
 def without_places(cfg: CfgNode) -> CfgNode:
     """The config as another machine can use it; of the data's file, its name remains."""
-    words = [word for key in _PLACES for word in (key, config.SCHEMA[key].default)]
-    return config.override(cfg, [*words, "dataset.path", Path(cfg.dataset.path).name])
+    overrides = [word for key in _OF_THIS_MACHINE for word in (key, config.SCHEMA[key].default)]
+    return config.override(cfg, [*overrides, "dataset.path", Path(cfg.dataset.path).name])

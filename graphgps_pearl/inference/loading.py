@@ -13,7 +13,7 @@ from graphgps_pearl.inference.checkpoint import read_run
 from graphgps_pearl.inference.facts import ModelFacts, units_of
 from graphgps_pearl.inference.folder import is_model_folder, read_model
 from graphgps_pearl.inference.model import Model
-from graphgps_pearl.inference.places import SHIPPED, is_config, shipped_names
+from graphgps_pearl.inference.shipped import SHIPPED, is_config, shipped_names
 
 
 def load(path: str | Path, device: str | torch.device | None = None) -> Model:

@@ -16,14 +16,13 @@ from graphgps_pearl.networks.parameters import PARTS, count_parameters, needs_de
 from graphgps_pearl.networks.pooling import POOLINGS, Pool
 
 if TYPE_CHECKING:
-    from graphgps_pearl.networks.from_config import HEADS, MESSAGE_PASSING, NETWORKS, build, build_head
+    from graphgps_pearl.networks.from_config import HEADS, NETWORKS, build, build_head
 
-_FROM_CONFIG = ("HEADS", "MESSAGE_PASSING", "NETWORKS", "build", "build_head")
+_FROM_CONFIG = ("HEADS", "NETWORKS", "build", "build_head")
 
 __all__ = [
     "GPS",
     "HEADS",
-    "MESSAGE_PASSING",
     "NETWORKS",
     "PARTS",
     "POOLINGS",

@@ -49,7 +49,7 @@ def _disconnect() -> None:
         dist.destroy_process_group()
 
 
-def first_decides(work: Callable[[], T]) -> T:
+def decided_by_rank_zero(work: Callable[[], T]) -> T:
     """Do something in the first process only, and give every process its (small, plain) value.
 
     A user's mistake ends all of them; the first one says why.

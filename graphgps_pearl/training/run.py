@@ -39,7 +39,7 @@ from graphgps_pearl.training.metrics import best_metric, custom_metrics, require
 from graphgps_pearl.training.processes import (
     connect,
     connected,
-    first_decides,
+    decided_by_rank_zero,
     lost_process,
     rank,
     world_size,
@@ -60,7 +60,7 @@ def run(cfg: CfgNode, folder: RunFolder, *, overwrite: bool = False) -> dict[str
     """Train, or continue, or report the run in ``folder``, and return its result."""
     connect()
     with say_when_stopped(lambda: _how_to_continue(folder)):
-        finished = None if overwrite else first_decides(lambda: _finished(cfg, folder))
+        finished = None if overwrite else decided_by_rank_zero(lambda: _finished(cfg, folder))
         return _run(cfg, folder, overwrite) if finished is None else finished
 
 
@@ -76,7 +76,7 @@ def _finished(cfg: CfgNode, folder: RunFolder) -> dict[str, Any] | None:
 def _run(cfg: CfgNode, folder: RunFolder, overwrite: bool) -> dict[str, Any]:
     lock = folder.locked() if rank() == 0 else nullcontext()
     with write_errors_in_one_line(folder.path), lock:
-        first_decides(lambda: folder.open(config.dump(cfg), overwrite=overwrite))
+        decided_by_rank_zero(lambda: folder.open(config.dump(cfg), overwrite=overwrite))
         try:
             return _train(cfg, folder)
         finally:
@@ -95,7 +95,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, task_type, tuple(custom))
     network, parts, bundle = _prepare_once(cfg)
     require_defined(metric, bundle.spec.select_split, bundle.splits[bundle.spec.select_split])
-    first_decides(lambda: folder.require_same_data(bundle.identity))
+    decided_by_rank_zero(lambda: folder.require_same_data(bundle.identity))
     if rank() == 0:
         folder.write(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")
     splits = tuple(bundle.splits)
@@ -134,7 +134,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
 def _prepare_once(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBundle]:
     """:func:`prepare`; of several processes the first prepares the data and the others read its cache."""
     prepared: list[tuple[nn.Module, dict[str, int], data.DataBundle]] = []
-    first_decides(lambda: prepared.append(prepare(cfg)))
+    decided_by_rank_zero(lambda: prepared.append(prepare(cfg)))
     return prepared[0] if prepared else prepare(cfg)
 
 
@@ -172,7 +172,7 @@ def fit(
                 raise UserError(f"out of memory on the largest graph by itself; {KNOBS}") from error
             raise
         folder.forget_replaced()
-    checkpoint = first_decides(lambda: find_checkpoint(folder, task.state_dict()))
+    checkpoint = decided_by_rank_zero(lambda: find_checkpoint(folder, task.state_dict()))
     if checkpoint is not None:
         _continue_from(checkpoint, train, cfg.optim.max_epoch)
     if connected():

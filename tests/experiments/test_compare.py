@@ -83,7 +83,7 @@ def test_encoders_go_into_the_network_of_the_base():
     base = Path(__file__).resolve().parents[2] / "configs" / "zinc-bpearl-gine-487k.yaml"
     chosen = with_encoders(base, ["none", "RPEARL", "BPEARL"], [])
     assert chosen[-1] == (base, [])  # its own encoder: as it is
-    networks = [config.load(file, words).gnn for file, words in chosen]
+    networks = [config.load(file, overrides).gnn for file, overrides in chosen]
     assert networks[0] == networks[1] == networks[2]
 
     paper = base.with_name("zinc-bpearl-paper.yaml")
@@ -109,7 +109,7 @@ def test_none_at_all_is_refused(folder, capsys, option):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("overrides", "said"),
     [
         (["dataset.node_encoder_name", "Atom+RPEARLL"], "RPEARLL"),
         (["train.max_params", "100"], "train.max_params"),
@@ -117,9 +117,9 @@ def test_none_at_all_is_refused(folder, capsys, option):
         (["optim.base_rl", "1"], "optim.base_rl"),
     ],
 )
-def test_a_mistake_in_the_last_config_is_found_before_the_first_run(folder, capsys, words, said):
+def test_a_mistake_in_the_last_config_is_found_before_the_first_run(folder, capsys, overrides, said):
     last = config.load("small.yaml")
-    for key, value in zip(words[::2], words[1::2], strict=True):
+    for key, value in zip(overrides[::2], overrides[1::2], strict=True):
         group, _, name = key.rpartition(".")
         node = last[group] if group else last
         node[name] = type(node[name])(value) if name in node else value
@@ -172,8 +172,8 @@ def test_words_may_stand_right_behind_the_encoders(tmp_path, monkeypatch, capsys
     monkeypatch.setattr("graphgps_pearl.experiments.compare._train", lambda jobs, _: planned.extend(jobs))
     monkeypatch.setattr("graphgps_pearl.experiments.compare.show", lambda *_: None)
     base = Path(__file__).resolve().parents[2] / "configs" / "quickstart.yaml"
-    words = ["optim.base_lr", "0.1", "out_dir", str(tmp_path)]
-    assert compare_command(["--base", str(base), "--encoders", "none", "BPEARL", *words]) == 0
+    overrides = ["optim.base_lr", "0.1", "out_dir", str(tmp_path)]
+    assert compare_command(["--base", str(base), "--encoders", "none", "BPEARL", *overrides]) == 0
     assert [job.folder for job in planned] == [tmp_path / f"quickstart-{e}" / "0" for e in ("none", "BPEARL")]
-    assert all(job.words[:4] == tuple(words) for job in planned)
+    assert all(job.overrides[:4] == tuple(overrides) for job in planned)
     assert capsys.readouterr().out.splitlines() == ["none: quickstart", "BPEARL: quickstart"]

@@ -19,7 +19,7 @@ class Script(Job):
     """A job that runs a line of Python instead of a training."""
 
     def command(self) -> list[str]:
-        return [sys.executable, "-c", self.words[0]]
+        return [sys.executable, "-c", self.overrides[0]]
 
 
 @pytest.fixture

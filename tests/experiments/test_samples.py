@@ -56,7 +56,7 @@ def test_molecules_are_coloured_by_the_runs_encoding(trained):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("overrides", "said"),
     [
         (["wehi-logp"], "wehi-logp: has no R-PEARL; its node encoder is Atom+BPEARL"),
         (["nowhere"], "nowhere: no such model"),
@@ -64,9 +64,9 @@ def test_molecules_are_coloured_by_the_runs_encoding(trained):
         (["RUN", "--split", "ood"], "there is no 'ood'; there are train, val, test"),
     ],
 )
-def test_mistakes_are_one_line(trained, capsys, words, said):
-    words = [str(trained.path()) if word == "RUN" else word for word in words]
-    assert cli.main(["evaluate-samples", *words]) == 2
+def test_mistakes_are_one_line(trained, capsys, overrides, said):
+    overrides = [str(trained.path()) if word == "RUN" else word for word in overrides]
+    assert cli.main(["evaluate-samples", *overrides]) == 2
     error = capsys.readouterr().err.strip()
     assert said in error
     assert len(error.splitlines()) == 1

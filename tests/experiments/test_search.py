@@ -48,7 +48,7 @@ class Runs:
     def train(self, job, watch) -> Ending:
         self.jobs.append(job)
         end = self.ends.get(len(self.jobs) - 1)
-        cfg = config.load(job.file, job.words)
+        cfg = config.load(job.file, job.overrides)
         value = abs(math.log10(cfg.optim.base_lr) + 3)  # best at 1e-3
         job.folder.mkdir(parents=True, exist_ok=True)
         (job.folder / "config.yaml").write_text(config.dump(cfg))
@@ -69,13 +69,13 @@ class Runs:
         return Ending("done")
 
 
-def run(monkeypatch, runs: Runs, *words: str) -> int:
+def run(monkeypatch, runs: Runs, *overrides: str) -> int:
     monkeypatch.setattr(searching, "run_jobs", runs)
-    return cli.main(["search", "small.yaml", *words])
+    return cli.main(["search", "small.yaml", *overrides])
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("overrides", "said"),
     [
         (["optim.base_rl=1,2"], "optim.base_rl = 1,2: unknown key; "),
         (["optim.base_lr"], "expected KEY=A,B,C or KEY=LOW:HIGH"),
@@ -99,8 +99,8 @@ def run(monkeypatch, runs: Runs, *words: str) -> int:
         ([RATE, "--study", "a", "run_multiple_splits", "[0, 1]"], "makes several runs of a trial"),
     ],
 )
-def test_mistakes_are_one_line(folder, capsys, words, said):
-    assert cli.main(["search", "small.yaml", "--keys", *words]) == 2
+def test_mistakes_are_one_line(folder, capsys, overrides, said):
+    assert cli.main(["search", "small.yaml", "--keys", *overrides]) == 2
     error = capsys.readouterr().err.strip()
     assert said in error
     assert len(error.splitlines()) == 1
@@ -161,20 +161,20 @@ def test_the_validation_metric_decides_and_the_answer_can_be_pasted(folder, monk
     (line,) = (line for line in said.splitlines() if line.startswith("graphgps-pearl train --cfg"))
     pasted = config.load("small.yaml", line.split()[4:])
     assert (pasted.optim.base_lr, pasted.gt.layers) == (0.002, 2)
-    delta = said.split("as a config beside small.yaml:\n\n")[1].split("\n\nas words")[0]
+    delta = said.split("as a config beside small.yaml:\n\n")[1].split("\n\nas overrides")[0]
     (folder / "best.yaml").write_text(delta)
     assert config.load("best.yaml").optim.base_lr == 0.002
 
 
 def test_an_interrupted_search_goes_on_with_the_trial_that_was_running(folder, monkeypatch, capsys):
-    words = ["--keys", RATE, "posenc_RPEARL.num_layers=1:4", "--trials", "4"]
+    overrides = ["--keys", RATE, "posenc_RPEARL.num_layers=1:4", "--trials", "4"]
     first = Runs({2: KeyboardInterrupt()})
-    assert run(monkeypatch, first, *words) == 130
+    assert run(monkeypatch, first, *overrides) == 130
     again = Runs({0: KeyboardInterrupt()})
-    assert run(monkeypatch, again, *words) == 130
+    assert run(monkeypatch, again, *overrides) == 130
     last = Runs()
     capsys.readouterr()
-    assert run(monkeypatch, last, *words) == 0
+    assert run(monkeypatch, last, *overrides) == 0
     assert first.jobs[2] == again.jobs[0] == last.jobs[0]  # the same settings in the same folder
     assert len(last.jobs) == 2
     said = capsys.readouterr().out
@@ -182,9 +182,9 @@ def test_an_interrupted_search_goes_on_with_the_trial_that_was_running(folder, m
     assert "4 trained to the end" in said
     assert len({job.folder for job in first.jobs + last.jobs}) == 4
     finished = Runs()
-    assert run(monkeypatch, finished, *words) == 0  # nothing is left to do
+    assert run(monkeypatch, finished, *overrides) == 0  # nothing is left to do
     assert finished.jobs == []
-    assert run(monkeypatch, finished, *words[:-1], "6") == 0
+    assert run(monkeypatch, finished, *overrides[:-1], "6") == 0
     assert len(finished.jobs) == 2
 
 
@@ -242,8 +242,8 @@ def test_another_search_in_the_same_storage_is_refused(folder, monkeypatch, caps
     )
     assert run(monkeypatch, Runs(), "--keys", RATE, "--trials", "1", "gt.layers", "2") == 2
     assert "holds a search with gt.layers = 1 instead of 2: give --study NAME" in capsys.readouterr().err
-    words = ["--keys", RATE, "--trials", "1", "gt.layers", "2", "--study", "deeper"]
-    assert run(monkeypatch, Runs(), *words, "--storage", "results/search-small/study.db") == 0
+    overrides = ["--keys", RATE, "--trials", "1", "gt.layers", "2", "--study", "deeper"]
+    assert run(monkeypatch, Runs(), *overrides, "--storage", "results/search-small/study.db") == 0
 
 
 def test_a_storage_that_is_none_and_a_missing_package_are_one_line(folder, monkeypatch, capsys):

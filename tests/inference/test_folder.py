@@ -14,7 +14,7 @@ from graphgps_pearl.errors import UserError
 from graphgps_pearl.inference import folder as folders
 from graphgps_pearl.inference.card import write_card
 from graphgps_pearl.inference.facts import ModelFacts
-from graphgps_pearl.inference.places import SHIPPED
+from graphgps_pearl.inference.shipped import SHIPPED
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 

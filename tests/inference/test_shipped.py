@@ -18,7 +18,7 @@ from graphgps_pearl.data import molecules
 from graphgps_pearl.data.datasets.wehi_logp import wehi_file
 from graphgps_pearl.data.splits import random_split
 from graphgps_pearl.inference.folder import without_places
-from graphgps_pearl.inference.places import SHIPPED
+from graphgps_pearl.inference.shipped import SHIPPED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = SHIPPED / "wehi-logp"

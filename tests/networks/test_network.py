@@ -15,6 +15,7 @@ from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.layers import GLOBAL_MODELS, LOCAL_MODELS
 from graphgps_pearl.testing import assert_batch_invariant
+from graphgps_pearl.vocabulary import MESSAGE_PASSING
 
 GPS = [
     ("gt.layer_type", f"{local}+{attention}")
@@ -22,7 +23,7 @@ GPS = [
     for attention in GLOBAL_MODELS
     if (local, attention) != ("None", "None")
 ]
-CUSTOM = [("model.type", "custom_gnn", "gnn.layer_type", name) for name in networks.MESSAGE_PASSING]
+CUSTOM = [("model.type", "custom_gnn", "gnn.layer_type", name) for name in MESSAGE_PASSING]
 EQUIVSTABLE = [
     ("dataset.node_encoder_name", "TypeDictNode+EquivStableLapPE", *words)
     for words in (
