@@ -122,7 +122,7 @@ def test_standardised_targets_come_back_in_their_units(trained, tmp_path):
     run = tmp_path / "results" / "run" / "0"
     shutil.copytree(trained("Atom+BPEARL"), run)
     facts = json.loads((run / "data.json").read_text())
-    own = (load(run, "cpu").predict(["CCO"]).values - facts["target_mean"]) / facts["target_std"]
+    own = load(run, "cpu").predict(["CCO"]).values  # trained on targets as they are
     facts |= {"target_mean": [3.0, -1.0], "target_std": [2.0, 0.5], "name": "peptides-3d"}
     facts["target_names"] = ["length_a", "Spherocity"]
     RunFolder(run).write(run / "data.json", json.dumps(facts))
