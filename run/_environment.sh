@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: makes .venv in the checkout once, and again when requirements.txt or pyproject.toml changes.
+# Sourced by the scripts of this folder: makes .venv in the checkout once, and again when requirements.txt or pyproject.toml changes.
 # Sets $PYTHON to its interpreter.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1

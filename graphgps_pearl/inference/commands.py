@@ -7,7 +7,6 @@ standard output, everything said about them to standard error.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -55,7 +54,7 @@ def predict(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
             model = _load(args.model, args.device)
             _predict_rows(model, table, writer, args.batch_size, args.tables)
 
-    return _run(work)
+    return run_command(work)
 
 
 def _predict_rows(
@@ -101,7 +100,7 @@ def describe(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         for line in describe_model(model, timing=not args.no_timing).splitlines():
             print(printable(line))
 
-    return _run(work)
+    return run_command(work)
 
 
 def encode(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
@@ -142,7 +141,7 @@ def encode(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
             draw_encodings(found, Path(args.draw), args.encoding, args.component)
         _account(len(table), len(found.errors), "encoded", first=_first(found.errors))
 
-    return _run(work)
+    return run_command(work)
 
 
 def export(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
@@ -173,7 +172,7 @@ def export(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         print(f"{folder}: {size / 1e6:.1f} MB; read {folder / 'README.md'}, then")
         print(f"graphgps-pearl predict {folder} molecules.smi")
 
-    return _run(work)
+    return run_command(work)
 
 
 def _parser(
@@ -240,15 +239,6 @@ def _load_any(path: str, overrides: tuple[str, ...], device: str | None) -> Mode
     if overrides:
         raise UserError(f"{path}: KEY VALUE goes with a config; a trained model is as it is")
     return _load(path, device)
-
-
-def _run(work: Any) -> int:
-    try:
-        return run_command(work)
-    except BrokenPipeError:
-        # Whoever read our output has had enough (| head); the rest has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _progress(total: int, what: str) -> Any:
