@@ -198,7 +198,7 @@ class PairRows(CachedTaps):
         index = self.pair_row - self.start[self.node] + longest * self.node  # [R] in the padded layout
         padded = x.new_zeros(num_nodes * longest, x.size(1)).index_copy(0, index, x)
         shift = self.operators.shift
-        powers = taps(padded.view(num_nodes, -1), lambda power: shift @ power, num_taps)
+        powers = taps(padded.view(num_nodes, longest * x.size(1)), lambda power: shift @ power, num_taps)
         return torch.stack([power.view(padded.shape) for power in powers], dim=1).index_select(0, index)
 
     def tap_diagonal(self, num_taps: int) -> Tensor:
