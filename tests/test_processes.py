@@ -10,7 +10,9 @@ CHILD = """
 import pathlib, signal, sys, time
 from graphgps_pearl.processes import end_with_parent
 def stop(number, frame):
-    pathlib.Path(sys.argv[1]).write_text(f"stopped by {number}")
+    written = pathlib.Path(sys.argv[1] + ".part")
+    written.write_text(f"stopped by {number}")
+    written.rename(sys.argv[1])
     sys.exit(128 + number)
 signal.signal(signal.SIGTERM, stop)
 end_with_parent()
