@@ -2,7 +2,8 @@
 
 Importing the package registers nothing and loads neither torch nor PyG; :func:`register` fills
 GraphGym's registry, :func:`load` opens a trained model, and ``graphgps_pearl.pearl`` has the encodings as
-plain PyTorch modules. ``GPS``, ``GPSLayer``, ``BPEARL`` and ``RPEARL`` make a network without a config.
+plain PyTorch modules. ``GPS``, ``GPSLayer``, ``BPEARL`` and ``RPEARL`` make a network without a config;
+``AddPEARL`` is a PyG transform that stores encodings with the graphs.
 """
 
 from __future__ import annotations
@@ -19,17 +20,24 @@ if TYPE_CHECKING:
     from graphgps_pearl.layers import GPSLayer
     from graphgps_pearl.networks import GPS
     from graphgps_pearl.pearl import BPEARL, RPEARL
+    from graphgps_pearl.transforms import AddPEARL
 
 __version__ = "0.1.0"
-__all__ = ["BPEARL", "GPS", "RPEARL", "GPSLayer", "__version__", "load", "register"]
+__all__ = ["BPEARL", "GPS", "RPEARL", "AddPEARL", "GPSLayer", "__version__", "load", "register"]
 
-_MODULES = {"GPS": "networks", "GPSLayer": "layers", "BPEARL": "pearl", "RPEARL": "pearl"}
+_MODULES = {
+    "AddPEARL": "transforms",
+    "BPEARL": "pearl",
+    "GPS": "networks",
+    "GPSLayer": "layers",
+    "RPEARL": "pearl",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Modules and classes that need torch, loaded at their first use."""
     with named_extras():
-        if name in ("pearl", "config", "layers", "networks", "testing"):
+        if name in ("pearl", "config", "layers", "networks", "testing", "transforms"):
             return import_module(f"{__name__}.{name}")
         if name in _MODULES:
             return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
