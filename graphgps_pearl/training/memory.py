@@ -46,10 +46,12 @@ class LargestBatch:
     largest_graph: int
     num_bytes: int
 
-    def __str__(self) -> str:
+    def lines(self) -> tuple[str, str]:
+        """For people; two lines, since terminals have 80 columns."""
         return (
-            f"{self.graphs} graphs, {self.nodes:,} nodes, {self.pairs:,} node pairs (largest graph: "
-            f"{self.largest_graph:,} nodes), at most about {megabytes(self.num_bytes)} for a training step"
+            f"largest batch: {self.graphs} graphs, {self.nodes:,} nodes, {self.pairs:,} node pairs",
+            f"largest graph: {self.largest_graph:,} nodes; memory of a training step: at most about "
+            f"{megabytes(self.num_bytes)}",
         )
 
 
@@ -142,7 +144,8 @@ def keep_freed_memory() -> None:
 def report_largest_batch(loader: GraphLoader, network: nn.Module, device: str) -> None:
     """Say before training how large a batch can get, and warn where memory may not do."""
     batch, free = largest_batch(loader, network), free_bytes(device)
-    log.info("largest batch: %s", batch)
+    for line in batch.lines():
+        log.info(line)
     if free is not None and batch.num_bytes > 0.8 * free:
         log.warning("that may be too much, %s are free: %s", megabytes(free), KNOBS)
 

@@ -42,6 +42,7 @@ def test_the_largest_batch_is_told_before_training_and_a_warning_if_memory_may_n
     monkeypatch.setattr(memory, "free_bytes", lambda device: 1000)
     assert runs.train("optim.max_epoch", "1") == 0
     assert "largest batch: 10 graphs" in caplog.text
+    assert all(len(line) <= 80 for line in caplog.messages if line.startswith("largest"))
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert any("train.batch_size" in line and "sampler_max_pairs" in line for line in warned)
 
