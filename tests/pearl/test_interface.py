@@ -390,7 +390,7 @@ def test_wrong_edge_weights(weight: Tensor, message: str) -> None:
 
 def test_bpearl_is_of_order_one_on_graphs_of_any_size() -> None:
     """The plain sum grows with the graph (30 at 13 nodes, 850 at 3,000); scaled it does not."""
-    for n in (13, 200, 800):
+    for n in (13, 100, 400):
         torch.manual_seed(0)
         pe = BPEARL(dim_pe=16, hidden_dim=40, num_layers=8, num_taps=4).requires_grad_(False)
         assert 0.3 < float(pe(molecule_like(n)).square().mean().sqrt()) < 3
