@@ -16,7 +16,7 @@ from graphgps_pearl.training.recorder import Recorder
 from graphgps_pearl.training.task import GraphTask
 
 _LINES_PER_HEADER = 20
-_BAR = "{desc} {percentage:3.0f}%|{bar}| {postfix}"
+_BAR = "{percentage:3.0f}%|{bar}| {desc}"
 _UNLIMITED = 10_000  # columns of a log file
 
 
@@ -57,11 +57,10 @@ class Progress(pl.Callback):
             )
             self._describe(trainer)
 
-    def _describe(self, trainer: pl.Trainer) -> None:
+    def _describe(self, trainer: pl.Trainer, more: str = "") -> None:
         assert self._bar is not None
-        self._bar.set_description_str(
-            f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}", refresh=False
-        )
+        text = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}{more}"
+        self._bar.set_description_str(text, refresh=False)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Name the epoch on the bar."""
@@ -77,8 +76,8 @@ class Progress(pl.Callback):
             within = pl_module.batches_done
             done = trainer.current_epoch * self._batches + within
             left = self._left(done - self._bar.initial, self._bar.total - done)
-            text = f"batch {within}/{self._batches}, loss {float(outputs['loss']):.4f}, {clock(left)} left"
-            self._bar.set_postfix_str(text, refresh=False)
+            loss = float(outputs["loss"])
+            self._describe(trainer, f", batch {within}/{self._batches}, loss {loss:.4f}, {clock(left)} left")
             self._bar.update(done - self._bar.n)
 
     def _left(self, done: int, ahead: int) -> float:
