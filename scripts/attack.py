@@ -1,7 +1,7 @@
-"""Kills, signals, wrong bits, hostile folders and files, fuzzed configs; a table of what held.
+"""Kills, signals, wrong bits, hostile folders and files, fuzzed configs, a long life; a table of what held.
 
     python scripts/attack.py                                  # a minute or two
-    python scripts/attack.py --kills 200 --signals 60 --flips 1000 --configs 10000 --seed 0
+    python scripts/attack.py --kills 200 --signals 60 --flips 1000 --configs 10000 --rounds 60 --seed 0
     python scripts/attack.py --only configs flips             # some of it
 
 An attempt holds if it ends in one line that says what is wrong, or if what is used is what it should be. It
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from attacks import configs, data_files, flips, folders, processes  # noqa: E402
+from attacks import configs, data_files, flips, folders, lifetime, processes  # noqa: E402
 from attacks.tally import Tally, table  # noqa: E402
 from helpers.small_runs import SmallRuns  # noqa: E402
 
@@ -32,7 +32,7 @@ from graphgps_pearl.inference.folder import write_model  # noqa: E402
 from graphgps_pearl.inference.loading import load  # noqa: E402
 from graphgps_pearl.inference.shipped import SHIPPED  # noqa: E402
 
-KINDS = ("configs", "folders", "data", "flips", "signals", "kills")
+KINDS = ("configs", "folders", "data", "flips", "signals", "kills", "lifetime")
 
 
 def flip_everything(count: int, seed: int, scratch: Path) -> list[Tally]:
@@ -71,6 +71,7 @@ def attack(args: argparse.Namespace, scratch: Path) -> list[Tally]:
                 args.kills, args.seed, scratch / "kills", "kill -9", (signal.SIGKILL,), args.minutes
             )
         ],
+        "lifetime": lambda: [lifetime.attack(args.rounds, args.seed, scratch / "lifetime")],
     }
     tallies = []
     for name in args.only:
@@ -89,6 +90,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--signals", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=6, help="of training, stops and reports in one process")
     parser.add_argument("--minutes", type=float, default=600.0, help="most time for kills, and for signals")
     parser.add_argument("--flips", type=int, default=100, help="of each kind of file")
     parser.add_argument("--configs", type=int, default=500)

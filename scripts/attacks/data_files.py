@@ -87,9 +87,9 @@ def packed(content: bytes, name: str) -> Write:
 
 
 def zip_bomb(folder: Path) -> None:
-    """An archive of a few kilobytes that unpacks to 300 MB; it is unpacked here."""
+    """An archive of a few kilobytes that unpacks to 100 MB; it is unpacked here."""
     with zipfile.ZipFile(folder / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x", bytes(300 << 20))
+        archive.writestr("x", bytes(100 << 20))
     unzip(folder / "a.zip", {"x": folder / "x"}, 1 << 20)
 
 
@@ -134,7 +134,7 @@ CASES: dict[str, tuple[str, str, str, Write]] = {
             "another encoding": ("mine.csv", csv_file("smiles,y\nCCÖ,1\n".encode("latin-1"))),
             "only a header": ("mine.csv", csv_file("smiles,y\n")),
             "nothing": ("mine.csv", csv_file("")),
-            "a gzip bomb": ("mine.csv.gz", packed(b"smiles,y\n" + bytes(200 << 20), "mine.csv.gz")),
+            "a gzip bomb": ("mine.csv.gz", packed(b"smiles,y\n" + bytes(100 << 20), "mine.csv.gz")),
             "a cut gzip": ("mine.csv.gz", csv_file(gzip.compress(b"smiles,y\n" * 999)[:40], "mine.csv.gz")),
             "no gzip": ("mine.csv.gz", csv_file("smiles,y\n", "mine.csv.gz")),
         }.items()
@@ -143,12 +143,12 @@ CASES: dict[str, tuple[str, str, str, Write]] = {
         f"DrugOOD: {name}": (*_DRUGOOD, file, write)
         for name, (file, write) in {
             "nested deeply": ("a.json", csv_file("[" * 200_000, "a.json")),
-            "a gzip bomb": ("a.json.gz", packed(bytes(200 << 20), "a.json.gz")),
+            "a gzip bomb": ("a.json.gz", packed(bytes(100 << 20), "a.json.gz")),
             "rows that are numbers": ("a.json", csv_file(_NUMBERS, "a.json")),
             "a list": ("a.json", csv_file("[]", "a.json")),
         }.items()
     },
-    "an archive that unpacks to 300 MB": ("", "", "", zip_bomb),
+    "an archive that unpacks to 100 MB": ("", "", "", zip_bomb),
 }
 
 

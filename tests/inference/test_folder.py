@@ -3,22 +3,18 @@
 import json
 import random
 import shutil
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from attacks import folders as hostile
 
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.inference import folder as folders
 from graphgps_pearl.inference.card import write_card
 from graphgps_pearl.inference.facts import ModelFacts
 from graphgps_pearl.inference.shipped import SHIPPED
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from attacks import folders as hostile
 
 SHIPPED_MODEL = SHIPPED / "wehi-logp"
 

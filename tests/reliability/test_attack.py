@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from attacks import lifetime
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "attack.py"
 
@@ -26,10 +27,18 @@ def test_a_short_attack_finds_nothing():
         assert tried == held >= 8 and silent == traceback == 0, name
 
 
+def test_growth_is_told_from_the_first_rounds_and_from_noise():
+    flat = [
+        {"memory in MB": 100.0 + i % 2, "open files": 9, "threads": 2, "child processes": 1} for i in range(9)
+    ]
+    assert lifetime.grown([dict.fromkeys(flat[0], 0.0)] * 3 + flat) == {}
+    leaking = [row | {"open files": 9.0 + i} for i, row in enumerate(flat)]
+    assert lifetime.grown(leaking) == {"open files": pytest.approx(4)}
+
+
 @pytest.mark.slow
 def test_a_long_attack_finds_nothing():
-    found = attack(
-        "--configs", "10000", "--flips", "1000", "--kills", "200", "--signals", "60", "--seed", "2"
-    )
+    counts = "--configs 10000 --flips 1000 --kills 200 --signals 60 --rounds 20 --seed 2"
+    found = attack(*counts.split())
     assert found["kill -9"][0] >= 200 and found["fuzzed configs"][0] >= 10_000
     assert all(tried == held for tried, held, _, _ in found.values())
