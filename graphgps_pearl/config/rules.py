@@ -196,6 +196,12 @@ def _gps_layers(cfg: CfgNode) -> Iterator[str]:
         width = gt.dim_hidden
         divisors = ", ".join(str(heads) for heads in range(1, min(width, 64) + 1) if width % heads == 0)
         yield f"gt.n_heads = {gt.n_heads}: must divide gt.dim_hidden, which is {width}; {divisors} do"
+    for key, off in (("attn_gate", "none"), ("degree_scaler", False)):
+        if attention == "None" and gt[key] != off:
+            yield (
+                f"gt.{key} = {gt[key]}: acts on attention, and gt.layer_type = {gt.layer_type} has none; "
+                f"use {local}+Transformer, or {off}"
+            )
     if gt.batch_norm and gt.layer_norm:
         yield "gt.layer_norm = True: cannot go with gt.batch_norm = True; set one of them False"
 
@@ -209,9 +215,9 @@ def _encodings(cfg: CfgNode) -> Iterator[str]:
         group = cfg[f"posenc_{encoding}"]
         if "dim_pe" in group and group.get("inject", "input") == "input":
             widths[f"posenc_{encoding}.dim_pe"] = group.dim_pe
-        if encoding in ENCODING_MODELS and group.model == "none":
+        if group.get("model", "") not in ENCODING_MODELS.get(encoding, ("",)):
             models = " or ".join(ENCODING_MODELS[encoding])
-            yield f"posenc_{encoding}.model = none: expected {models}, as {encoding} is named"
+            yield f"posenc_{encoding}.model = {group.model}: expected {models}, as {encoding} is named"
     if sum(widths.values()) > cfg.gnn.dim_inner:
         written = " + ".join(f"{key} = {width}" for key, width in widths.items())
         total = f" (in sum {sum(widths.values())})" if len(widths) > 1 else ""
@@ -228,11 +234,15 @@ def _encodings(cfg: CfgNode) -> Iterator[str]:
         )
     if "SignNet" in named and not signnet.post_layers:
         yield "posenc_SignNet.post_layers = 0: expected at least 1, the MLP that mixes the eigenvectors"
-    if "EquivStableLapPE" in named and _parts(cfg)[0] not in ("", *NEED_EDGES):
-        yield (
-            f"gt.layer_type = {cfg.gt.layer_type}: EquivStableLapPE weighs the edges of "
-            f"{' or '.join(NEED_EDGES)}; use one of them as the local part"
-        )
+    if "EquivStableLapPE" in named:
+        custom = cfg.model.type == "custom_gnn"
+        key, layer = ("gnn", cfg.gnn.layer_type) if custom else ("gt", cfg.gt.layer_type)
+        local = MESSAGE_PASSING.get(layer, layer) if custom else _parts(cfg)[0]
+        if local not in ("", *NEED_EDGES):
+            yield (
+                f"{key}.layer_type = {layer}: EquivStableLapPE weighs the edges of "
+                f"{' or '.join(NEED_EDGES)}; use one of them as the local part"
+            )
 
 
 def _pearl(cfg: CfgNode) -> Iterator[str]:
@@ -293,6 +303,8 @@ def _edges(cfg: CfgNode) -> Iterator[str]:
         if used and not cfg.dataset[f"{kind}_encoder_num_types"]:
             yield f"dataset.{kind}_encoder_num_types = 0: {name} needs the number of {kind} types"
     if cfg.dataset.edge_encoder:
+        if cfg.dataset.edge_encoder_name == "LinearEdge" and not cfg.dataset.edge_encoder_dim_in:
+            yield "dataset.edge_encoder_dim_in = 0: LinearEdge needs the number of edge feature columns"
         return
     remedy = "set it True with dataset.edge_encoder_name Bond, TypeDictEdge, LinearEdge or DummyEdge"
     local, custom = _parts(cfg)[0], cfg.gnn.layer_type if cfg.model.type == "custom_gnn" else ""

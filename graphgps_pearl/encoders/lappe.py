@@ -25,9 +25,8 @@ class LapPE(nn.Module):
 
     Args:
         dim_pe: Width of the encoding.
-        model: ``DeepSet`` or ``Transformer``.
-        layers: Depth of the MLP, or number of Transformer layers.
-        heads: Attention heads of the Transformer.
+        layers: Depth of the DeepSet's MLP, or number of Transformer layers.
+        heads: Attention heads of a Transformer, which must divide ``dim_pe``; None for a DeepSet.
         post_layers: Depth of the MLP after the sum, 0 for none.
         raw_norm: Whether to batch-normalise entries and eigenvalues (over the real rows of the batch) first.
     """
@@ -35,25 +34,20 @@ class LapPE(nn.Module):
     def __init__(
         self,
         dim_pe: int,
-        model: str = "DeepSet",
         layers: int = 2,
-        heads: int = 4,
+        heads: int | None = None,
         post_layers: int = 0,
         raw_norm: bool = False,
     ) -> None:
         super().__init__()
         self.raw_norm = BatchNorm(2, allow_single_element=True) if raw_norm else nn.Identity()
         self.transformer: nn.TransformerEncoder | None = None
-        if model == "DeepSet":
+        if heads is None:
             self.lift: nn.Module = mlp(2, 2 * dim_pe, dim_pe, layers)
-        elif model == "Transformer":
-            if dim_pe % heads:
-                raise ValueError(f"dim_pe is {dim_pe}, which n_heads {heads} does not divide")
+        else:
             self.lift = nn.Linear(2, dim_pe)
             layer = nn.TransformerEncoderLayer(dim_pe, heads, batch_first=True)
             self.transformer = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
-        else:
-            raise ValueError(f"model is {model!r}; choose DeepSet or Transformer")
         self.post = mlp(dim_pe, 2 * dim_pe, dim_pe, post_layers) if post_layers else nn.Identity()
 
     def forward(self, eigvals: Tensor, eigvecs: Tensor, pairs: Pairs) -> Tensor:
@@ -78,9 +72,8 @@ class LapPENodeEncoder(SpectralEncoder):
         """Read ``posenc_LapPE``."""
         return LapPE(
             settings.dim_pe,
-            settings.model,
             settings.layers,
-            settings.n_heads,
+            settings.n_heads if settings.model == "Transformer" else None,
             settings.post_layers,
             settings.raw_norm_type.lower() == "batchnorm",
         )

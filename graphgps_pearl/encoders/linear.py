@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg as active_cfg
 
-from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.errors import DataError
 
 
 def _apply(linear: nn.Linear, features: Tensor, what: str) -> Tensor:
@@ -39,10 +39,6 @@ class LinearEdgeEncoder(nn.Module):
     def __init__(self, dim_emb: int, cfg: Any = None) -> None:
         super().__init__()
         dim_in = (active_cfg if cfg is None else cfg).dataset.edge_encoder_dim_in
-        if dim_in < 1:
-            raise ConfigError(
-                "LinearEdge: set dataset.edge_encoder_dim_in to the number of edge feature columns"
-            )
         self.encoder = nn.Linear(dim_in, dim_emb)
 
     def forward(self, batch: Batch) -> Batch:

@@ -13,7 +13,6 @@ from graphgps_pearl.config import kernel_times
 from graphgps_pearl.encoders.base import PosEncEncoder
 from graphgps_pearl.encoders.mlp import mlp
 from graphgps_pearl.encoders.transforms import AddRandomWalkDiagonal
-from graphgps_pearl.errors import ConfigError
 
 
 class RWSE(nn.Module):
@@ -22,24 +21,19 @@ class RWSE(nn.Module):
     Args:
         num_times: Number of walk lengths.
         dim_pe: Width of the encoding.
-        model: ``Linear`` or ``MLP`` (``layers`` linear maps, each followed by ReLU, inner width ``2 *
-            dim_pe``).
-        layers: Depth of the MLP.
+        layers: Depth of an MLP (linear maps, each followed by ReLU, inner width ``2 * dim_pe``); None for one
+            linear map.
         raw_norm: Whether to batch-normalise the probabilities first.
     """
 
     def __init__(
-        self, num_times: int, dim_pe: int, model: str = "Linear", layers: int = 3, raw_norm: bool = False
+        self, num_times: int, dim_pe: int, layers: int | None = None, raw_norm: bool = False
     ) -> None:
         super().__init__()
         self.raw_norm = BatchNorm(num_times, allow_single_element=True) if raw_norm else nn.Identity()
-        self.pe_encoder: nn.Module
-        if model.lower() == "linear":
-            self.pe_encoder = nn.Linear(num_times, dim_pe)
-        elif model.lower() == "mlp":
-            self.pe_encoder = mlp(num_times, 2 * dim_pe, dim_pe, layers)
-        else:
-            raise ValueError(f"model is {model!r}; choose Linear or MLP")
+        self.pe_encoder: nn.Module = (
+            nn.Linear(num_times, dim_pe) if layers is None else mlp(num_times, 2 * dim_pe, dim_pe, layers)
+        )
 
     def forward(self, probabilities: Tensor) -> Tensor:
         """[N, num_times] to [N, dim_pe]."""
@@ -55,23 +49,14 @@ class RWSENodeEncoder(PosEncEncoder):
     def build(cls, settings: Any, dim_emb: int) -> RWSE:
         """Read ``posenc_RWSE``."""
         raw_norm = settings.raw_norm_type.lower() == "batchnorm"
-        return RWSE(len(walk_times(settings)), settings.dim_pe, settings.model, settings.layers, raw_norm)
+        layers = settings.layers if settings.model == "MLP" else None
+        return RWSE(len(kernel_times(settings.kernel)), settings.dim_pe, layers, raw_norm)
 
     @classmethod
     def transforms(cls, settings: Any) -> list[BaseTransform]:
         """The return probabilities."""
-        return [AddRandomWalkDiagonal(cls.name, walk_times(settings))]
+        return [AddRandomWalkDiagonal(cls.name, kernel_times(settings.kernel))]
 
     def encode(self, batch: Batch) -> Tensor:
         """Encode ``batch.pestat_RWSE``."""
         return self.encoding(self.precomputed(batch, "pestat_RWSE"))
-
-
-def walk_times(settings: Any) -> list[int]:
-    """The walk lengths of ``posenc_RWSE.kernel``."""
-    times = kernel_times(settings.kernel)
-    if not times:
-        raise ConfigError(
-            "posenc_RWSE.kernel has no times: set kernel.times_func (such as range(1,21)) or kernel.times"
-        )
-    return times

@@ -67,22 +67,13 @@ class SignNetNodeEncoder(SpectralEncoder):
     @classmethod
     def build(cls, settings: Any, dim_emb: int) -> SignNet:
         """Read ``posenc_SignNet``."""
-        num_slots = None
-        if settings.model == "MLP":
-            num_slots = max_slots(settings.eigen)
-            if num_slots is None:
-                raise ValueError("model MLP needs eigen.max_freqs above 0; all eigenvectors need DeepSet")
-        elif settings.model != "DeepSet":
-            raise ValueError(f"model is {settings.model!r}; choose DeepSet or MLP")
-        if settings.post_layers < 1:
-            raise ValueError("post_layers is 0; the MLP that mixes the eigenvectors needs at least one layer")
         return SignNet(
             settings.dim_pe,
             settings.phi_hidden_dim,
             settings.phi_out_dim,
             settings.layers,
             settings.post_layers,
-            num_slots,
+            max_slots(settings.eigen) if settings.model == "MLP" else None,
         )
 
     def encode(self, batch: Batch) -> Tensor:

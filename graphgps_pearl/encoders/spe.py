@@ -123,8 +123,6 @@ class SPENodeEncoder(SpectralEncoder):
     @classmethod
     def build(cls, settings: Any, dim_emb: int) -> SPE:
         """Read ``posenc_SPE``."""
-        if settings.model not in ("MLP", "DeepSet"):
-            raise ValueError(f"model is {settings.model!r}; choose MLP or DeepSet")
         return SPE(
             settings.dim_pe,
             settings.post_hidden_dim,

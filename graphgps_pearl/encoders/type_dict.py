@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg as active_cfg
 
-from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.errors import DataError
 
 
 class _TypeDict(nn.Module):
@@ -16,12 +16,7 @@ class _TypeDict(nn.Module):
 
     def __init__(self, dim_emb: int, cfg: Any = None) -> None:
         super().__init__()
-        num_types = (active_cfg if cfg is None else cfg).dataset[self.key]
-        if num_types < 1:
-            raise ConfigError(
-                f"dataset.{self.key} is {num_types}: set it to the number of types in the dataset"
-            )
-        self.encoder = nn.Embedding(num_types, dim_emb)
+        self.encoder = nn.Embedding((active_cfg if cfg is None else cfg).dataset[self.key], dim_emb)
 
     def embed(self, types: Tensor) -> Tensor:
         """[n] or [n, c] integers (the first column counts) to [n, dim_emb]."""

@@ -24,7 +24,7 @@ from graphgps_pearl.layers.attention import check_heads
 from graphgps_pearl.layers.gated_gcn import DistanceGate, GatedGCN
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.names import Activation, activation, pick
-from graphgps_pearl.vocabulary import NEED_EDGES, READ_NO_EDGES
+from graphgps_pearl.vocabulary import READ_NO_EDGES
 
 
 @dataclass(frozen=True)
@@ -220,11 +220,6 @@ LOCAL_MODELS: dict[str, Callable[[LocalSettings], nn.Module] | None] = {
 def build_local(name: str, settings: LocalSettings, key: str = "gt.layer_type") -> nn.Module | None:
     """The local model of that name (None for "None"); ``key`` is the config key to blame where that fails."""
     make = pick(LOCAL_MODELS, name, key)
-    if settings.equivstable_pe and name not in NEED_EDGES:
-        raise ConfigError(
-            f"posenc_EquivStableLapPE: it acts through the local models {' and '.join(NEED_EDGES)}, "
-            f"and {key} has {name}: choose one of them, or set posenc_EquivStableLapPE.enable False"
-        )
     return None if make is None else make(settings)
 
 

@@ -10,10 +10,10 @@ from helpers.encoding_cases import batch_of, encoder_config, graphs
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgps_pearl.config.schema import SCHEMA, put
+from graphgps_pearl.config.schema import SCHEMA
 from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders import POSITIONAL_ENCODERS, FeatureEncoder, required_transforms
-from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.errors import DataError
 from graphgps_pearl.networks import build
 from graphgps_pearl.testing import assert_batch_invariant, assert_equivariant
 
@@ -214,30 +214,3 @@ def test_eigenvectors_prepared_with_other_settings_are_refused() -> None:
     encoder = FeatureEncoder(encoder_config("TypeDictNode+LapPE"), dim_in=1)
     with pytest.raises(DataError, match=r"posenc_LapPE.eigen needs .* prepare the data again"):
         encoder(batch_of(graphs(old)))
-
-
-@pytest.mark.parametrize(
-    ("composition", "settings", "message"),
-    [
-        ("RWSE", {"posenc_RWSE.model": "none"}, "posenc_RWSE: model is 'none'; choose Linear or MLP"),
-        ("RWSE", {"posenc_RWSE.kernel.times_func": ""}, "posenc_RWSE.kernel has no times"),
-        ("LapPE", {"posenc_LapPE.model": "none"}, "posenc_LapPE: model is 'none'; choose DeepSet or"),
-        ("LapPE", {"posenc_LapPE.model": "Transformer", "posenc_LapPE.n_heads": 3}, "n_heads 3"),
-        ("SignNet", {"posenc_SignNet.model": "none"}, "posenc_SignNet: model is 'none'; choose DeepSet or"),
-        ("SignNet", {"posenc_SignNet.post_layers": 0}, "posenc_SignNet: post_layers is 0"),
-        ("SignNet", {"posenc_SignNet.model": "MLP", "posenc_SignNet.eigen.max_freqs": 0}, "eigen.max_freqs"),
-        ("SPE", {"posenc_SPE.model": "GNN"}, "posenc_SPE: model is 'GNN'; choose MLP or DeepSet"),
-        ("BPEARL", {"posenc_BPEARL.act": "swoosh"}, "posenc_BPEARL: unknown act"),
-        ("BPEARL", {"dataset.node_encoder_num_types": 0}, "dataset.node_encoder_num_types is 0"),
-    ],
-)
-def test_settings_that_slipped_past_the_config_are_one_line_too(
-    composition: str, settings: dict[str, object], message: str
-) -> None:
-    cfg = encoder_config(f"TypeDictNode+{composition}").clone()
-    cfg.defrost()
-    for key, value in settings.items():
-        put(cfg, key, value)
-    with pytest.raises(ConfigError, match=message) as error:
-        FeatureEncoder(cfg, dim_in=1)
-    assert "\n" not in str(error.value)

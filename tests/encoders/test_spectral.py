@@ -167,7 +167,7 @@ def test_spe_is_the_formula() -> None:
 def test_lappe_is_the_formula() -> None:
     torch.manual_seed(0)
     values, vectors = laplacian_eigen(molecule(8, 5), 8, max_freqs=3)
-    module = LapPE(6, "DeepSet", layers=3, post_layers=1).eval()
+    module = LapPE(6, layers=3, post_layers=1).eval()
     expected = module.post(
         sum(module.lift(torch.stack([vectors[:, j], values[j].expand(8)], dim=1)) for j in range(3))
     )

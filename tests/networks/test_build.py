@@ -14,6 +14,7 @@ from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.nn import SAGEConv, global_add_pool
 
 from graphgps_pearl import config, networks
+from graphgps_pearl.config.schema import put
 from graphgps_pearl.errors import ConfigError
 
 
@@ -60,6 +61,18 @@ def _unchecked(**groups: dict[str, object]) -> object:
         ({"gt": {"layer_norm": True, "batch_norm": True}}, "set one of them False"),
         ({"gt": {"n_heads": 3}}, "gt.n_heads = 3: must divide gt.dim_hidden"),
         ({"dataset": {"edge_encoder": False}}, "dataset.edge_encoder = False: GINE"),
+        ({"dataset": {"node_encoder_num_types": 0}}, "dataset.node_encoder_num_types = 0"),
+        ({"dataset": {"edge_encoder_name": "LinearEdge"}}, "dataset.edge_encoder_dim_in = 0: LinearEdge"),
+        ({"gt": {"layer_type": "GINE+None", "attn_gate": "head"}}, "gt.attn_gate = head: acts on attention"),
+        ({"gt": {"layer_type": "GINE+None", "degree_scaler": True}}, "gt.degree_scaler = True: acts on"),
+        (
+            {
+                "dataset": {"node_encoder_name": "TypeDictNode+EquivStableLapPE"},
+                "model": {"type": "custom_gnn"},
+                "gnn": {"layer_type": "gcnconv"},
+            },
+            "gnn.layer_type = gcnconv: EquivStableLapPE",
+        ),
         (
             {"dataset": {"node_encoder": False, "node_encoder_name": "TypeDictNode"}},
             "nodes come 1 wide into layers that are 16 wide",
@@ -70,6 +83,34 @@ def test_impossible_networks(groups: dict[str, dict[str, object]], says: str) ->
     with pytest.raises(ConfigError) as caught:
         networks.build(_unchecked(**groups), 1, 1)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "settings", "says"),
+    [
+        ("RWSE", {"model": "none"}, "posenc_RWSE.model = none: expected Linear or MLP"),
+        ("RWSE", {"kernel.times_func": ""}, "posenc_RWSE.kernel.times = []"),
+        ("LapPE", {"model": "none"}, "posenc_LapPE.model = none: expected DeepSet or Transformer"),
+        ("LapPE", {"model": "Transformer", "n_heads": 3}, "posenc_LapPE.n_heads = 3: must divide"),
+        ("SignNet", {"model": "none"}, "posenc_SignNet.model = none: expected DeepSet or MLP"),
+        ("SignNet", {"post_layers": 0}, "posenc_SignNet.post_layers = 0: expected at least 1"),
+        ("SignNet", {"model": "MLP", "eigen.max_freqs": 0}, "posenc_SignNet.eigen.max_freqs = 0"),
+        ("SPE", {"model": "GNN"}, "posenc_SPE.model = GNN: expected MLP or DeepSet"),
+        ("BPEARL", {"act": "swoosh"}, "posenc_BPEARL: unknown act"),
+    ],
+)
+def test_encodings_that_a_graphgym_program_sets_up_wrongly(
+    encoder: str, settings: dict[str, object], says: str
+) -> None:
+    cfg = make(
+        ZINC, *SMALL, "dataset.node_encoder_name", f"TypeDictNode+{encoder}", f"posenc_{encoder}.dim_pe", 4
+    )
+    cfg.defrost()
+    for key, value in settings.items():
+        put(cfg, f"posenc_{encoder}.{key}", value)
+    with pytest.raises(ConfigError) as caught:
+        networks.build(cfg, 1, 1)
+    assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_an_edge_encoder_that_nobody_reads_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
