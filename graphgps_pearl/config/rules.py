@@ -251,6 +251,10 @@ def _pearl(cfg: CfgNode) -> Iterator[str]:
         group = f"posenc_{encoding}"
         if not cfg[group].num_layers and not cfg[group].num_taps:
             yield f"{group}.num_layers = 0: needs {group}.num_taps >= 1, or Φ has no layer at all"
+        if cfg[group].norm == "graph" and not cfg[group].num_taps:
+            yield f"{group}.norm = graph: is that of the generalised layer; needs {group}.num_taps >= 1"
+        if cfg[group].norm == "layer" and cfg[group].hidden_dim == 1:
+            yield f"{group}.norm = layer: needs {group}.hidden_dim >= 2, over one column it is constant"
     bpearl, rpearl = cfg.posenc_BPEARL, cfg.posenc_RPEARL
     if "BPEARL" in named and bpearl.tap_diagonal and bpearl.num_taps < 2:
         yield f"posenc_BPEARL.tap_diagonal = True: needs num_taps >= 2, which is {bpearl.num_taps}"

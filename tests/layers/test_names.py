@@ -9,10 +9,8 @@ from torch import nn
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers import (
     ACTIVATIONS,
-    LocalSettings,
     activation,
     build_gps_layer,
-    build_local,
     degree_histogram,
     reads_edges,
 )
@@ -35,10 +33,6 @@ from graphgps_pearl.layers import (
         ),
         (lambda: build_gps_layer(8, "GAT", "None", heads=3), "3 heads do not divide"),
         (lambda: activation("rellu"), "gnn.act: there is no 'rellu'; did you mean 'relu'"),
-        (
-            lambda: build_local("GCN", LocalSettings(8, equivstable_pe=True), "gnn.layer_type"),
-            "it acts through the local models GINE and CustomGatedGCN, and gnn.layer_type has GCN",
-        ),
         (lambda: degree_histogram([]), "gt.pna_degrees: [] does not count"),
         (lambda: degree_histogram([0, 0]), "gt.pna_degrees"),
         (lambda: degree_histogram([3, -1]), "gt.pna_degrees"),
