@@ -56,6 +56,7 @@ LAYER_NORMS = ("batch", "layer", "none")
 NETWORKS = ("GPSModel", "custom_gnn")
 STAGES = ("stack", "skipsum")
 GRAPH_HEADS = ("graph", "san_graph", "mlp_graph")
+NODE_HEADS = ("node", "inductive_node")  # one head; GraphGPS names it by the kind of split
 GRAPH_POOLINGS = ("add", "mean", "max")
 ACTIVATIONS = (
     *("relu", "selu", "prelu", "elu", "gelu", "swish"),
@@ -73,6 +74,10 @@ METRICS = {  # by dataset.task_type; the first is what metric_best: auto means
     "classification": ("accuracy", "f1"),
     "classification_binary": ("auc", "ap", "accuracy", "f1"),
     "classification_multilabel": ("ap", "auc", "accuracy", "f1"),
+}
+EXTRA_METRICS = {  # by what is predicted for and dataset.task_type
+    ("node", "classification"): ("accuracy-SBM",),
+    ("node", "classification_binary"): ("accuracy-SBM",),
 }
 SMALLER_IS_BETTER = frozenset({"loss", "mae", "rmse"})
 OPTIMIZERS = ("adamW", "adam", "sgd", "adagrad")

@@ -80,7 +80,7 @@ _DATASET = {
     "edge_encoder_num_types": Key(0, "Number of edge types for TypeDictEdge.", min=0),
     "edge_encoder_dim_in": Key(0, "Columns of the edge features for LinearEdge.", min=0),
     "edge_encoder_bn": Key(True, "Batch norm after the edge encoder."),
-    "transductive": Key(True, "For node tasks of GraphGym; graph tasks are inductive whatever it says."),
+    "transductive": Key(True, "For node tasks of GraphGym; the dataset decides it, whatever it says."),
 }
 
 GROUPS: Groups = {

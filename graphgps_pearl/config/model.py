@@ -9,12 +9,15 @@ from graphgps_pearl.vocabulary import (
     GRAPH_HEADS,
     GRAPH_POOLINGS,
     LOCAL_LAYERS,
+    NODE_HEADS,
 )
 
 _MODEL = {
     "type": Key("gnn", "Network: GPSModel, custom_gnn, or one registered with GraphGym."),
     "loss_fun": Key(
-        "cross_entropy", "Loss: l1, mse, cross_entropy, or a registered one; left out, mse for regression."
+        "cross_entropy",
+        "Loss: l1, mse, cross_entropy, weighted_cross_entropy, or a registered one; left out, mse for "
+        "regression.",
     ),
     "graph_pooling": Key(
         "add", f"How nodes are pooled into a graph: {', '.join(GRAPH_POOLINGS)}, or a registered name."
@@ -49,7 +52,8 @@ _GT = {
 
 _GNN = {
     "head": Key(
-        "default", f"Head: default (by dataset.task), {', '.join(GRAPH_HEADS)}, or a registered one."
+        "default",
+        f"Head: default (by dataset.task), {', '.join((*GRAPH_HEADS, *NODE_HEADS))}, or a registered one.",
     ),
     "dim_inner": Key(16, "Width of the encoded features and of the network.", min=1),
     "layers_pre_mp": Key(0, "Linear layers between encoders and message passing.", min=0),

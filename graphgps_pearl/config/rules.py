@@ -26,6 +26,7 @@ from graphgps_pearl.vocabulary import (
     MESSAGE_PASSING,
     METRICS,
     NEED_EDGES,
+    NODE_HEADS,
     READ_NO_EDGES,
     REGRESSION_LOSSES,
     SMALLER_IS_BETTER,
@@ -154,13 +155,18 @@ def _task(cfg: CfgNode) -> Iterator[str]:
             f"dataset.task = {cfg.dataset.task}: gnn.head = {cfg.gnn.head} predicts for graphs; "
             "set dataset.task: graph"
         )
+    if cfg.gnn.head in NODE_HEADS and cfg.dataset.task not in ("node", *_inductive(cfg.gnn.head)):
+        yield (
+            f"dataset.task = {cfg.dataset.task}: gnn.head = {cfg.gnn.head} predicts for nodes; "
+            "set dataset.task: node"
+        )
     for key, value, ours, others in (
         ("model.loss_fun", cfg.model.loss_fun, REGRESSION_LOSSES, CLASSIFICATION_LOSSES),
         ("metric_best", cfg.metric_best, METRICS["regression"], CLASSIFICATION_METRICS),
     ):
         fitting, wrong = (ours, others) if regression else (others, ours)
         if value in wrong:
-            allowed = ", ".join(word for word in fitting if word != "weighted_cross_entropy")
+            allowed = ", ".join(fitting)
             kind = "loss" if key == "model.loss_fun" else "metric"
             yield f"{key} = {value}: is no {kind} for dataset.task_type = {task}; expected {allowed}"
     metric = cfg.metric_best
@@ -171,6 +177,11 @@ def _task(cfg: CfgNode) -> Iterator[str]:
             f"metric_agg = {cfg.metric_agg}: would choose the worst epoch by metric_best = {metric}; "
             f"expected {best}"
         )
+
+
+def _inductive(head: str) -> tuple[str, ...]:
+    # GraphGPS's spelling of a task on the nodes of many graphs.
+    return ("graph",) if head.startswith("inductive_") else ()
 
 
 def _gps_layers(cfg: CfgNode) -> Iterator[str]:

@@ -6,7 +6,7 @@
 
 from graphgps_pearl.data.base import BadRowError, DataBundle, DatasetSpec, Facts, Items, SkippedRow, Source
 from graphgps_pearl.data.loader import GraphLoader, make_loader
-from graphgps_pearl.data.prepare import load, require_files, spec
+from graphgps_pearl.data.prepare import declared, load, require_files, spec
 from graphgps_pearl.data.registry import available, register_dataset
 from graphgps_pearl.data.table import GraphTable
 
@@ -21,6 +21,7 @@ __all__ = [
     "SkippedRow",
     "Source",
     "available",
+    "declared",
     "load",
     "make_loader",
     "register_dataset",

@@ -32,9 +32,12 @@ class DatasetSpec:
 
     ``task_type`` is ``regression`` (y float [1, dim_out]), ``classification_binary`` (y float [1, 1], one
     logit), ``classification_multilabel`` (y float [1, dim_out]) or ``classification`` (y long [1], dim_out
-    classes). Missing labels are NaN. Shapes of a graph: x [N, dim_in], edge_index [2, E], edge_attr [E,
-    edge_dim] ([E] where edge_dim is 1 and edges have types; absent where edge_dim is 0). ``class_names`` are
-    set where the numbers of the classes are ours and not the data's.
+    classes). Missing labels are NaN, or -1 for classes. Shapes of a graph: x [N, dim_in], edge_index [2, E],
+    edge_attr [E, edge_dim] ([E] where edge_dim is 1 and edges have types; absent where edge_dim is 0).
+    ``class_names`` are set where the numbers of the classes are ours and not the data's.
+
+    ``task`` is what is predicted for: with ``node``, y has N rows instead of one. ``transductive``: there is
+    one graph, and the splits are sets of its nodes.
     """
 
     name: str
@@ -46,6 +49,8 @@ class DatasetSpec:
     splits: tuple[str, ...] = TRAIN_VAL_TEST
     select_split: str = "val"
     class_names: tuple[str, ...] = ()
+    task: str = "graph"
+    transductive: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ class Items:
     """The rows of a dataset, before they are graphs.
 
     ``graph(i)`` makes item i's graph or raises :class:`BadRowError`; ``where(i)`` names its row in ``file``.
-    ``splits`` maps a split's name to item numbers; None leaves splitting to ``dataset.split_mode``.
+    ``splits`` maps a split's name to item numbers (of a transductive dataset: to node numbers); None leaves
+    splitting to ``dataset.split_mode``.
     """
 
     file: str
@@ -111,6 +117,8 @@ class Source(ABC):
     own_split_modes: tuple[str, ...] = ("standard",)
     #: What ``split_mode: standard`` means where the source has no split of its own.
     standard_split_mode: str | None = None
+    #: How many splits of its own it has; ``dataset.split_index`` chooses among several.
+    num_splits = 1
 
     def __init__(self, cfg: CfgNode) -> None:
         self.cfg = cfg
@@ -222,6 +230,9 @@ def as_target(values: Sequence[float]) -> Tensor:
 def class_target(label: int, task_type: str) -> Tensor:
     """A class as y: float [1, 1] for ``classification_binary`` (one logit), long [1] for
     ``classification``."""
-    if task_type == "classification_binary":
-        return torch.tensor([[float(label)]])
-    return torch.tensor([label])
+    return class_targets(torch.tensor([label]), task_type)
+
+
+def class_targets(labels: Tensor, task_type: str) -> Tensor:
+    """Classes [N] as y: float [N, 1] for ``classification_binary``, long [N] for ``classification``."""
+    return labels.float().view(-1, 1) if task_type == "classification_binary" else labels.long().view(-1)

@@ -101,7 +101,8 @@ def check_graphs(cfg: CfgNode, table: GraphTable, known: DatasetSpec) -> None:
         _refuse(table, "y", _any_column(targets.isinf()), known.name, _not_finite)
     elif not table.is_real("y"):
         most = (1 << 31) if known.dim_out is None else known.dim_out
-        wrong = _any_column((targets < 0) | (targets.long() >= most))
+        least = 0 if known.task == "graph" else -1  # a node may have no label
+        wrong = _any_column((targets.long() < least) | (targets.long() >= most))
         _refuse(table, "y", wrong, known.name, lambda y: f"its class is {y}, not 0 to {most - 1}")
 
 

@@ -35,6 +35,7 @@ _REPLACE = {
     p.TUPLE2: (2, True),
     p.TUPLE3: (3, True),
     p.REDUCE: (2, True),
+    p.NEWOBJ: (2, True),
     p.STACK_GLOBAL: (2, False),
     p.BINPERSID: (1, False),
 }

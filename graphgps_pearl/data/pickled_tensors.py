@@ -113,10 +113,31 @@ class PickledArray:
     def array(self) -> np.ndarray[Any, Any]:
         """The array itself."""
         _, shape, dtype, fortran, content = self._state
+        content = content.encode("latin1") if isinstance(content, str) else content
         if not isinstance(dtype, PickledNumberType) or not isinstance(content, bytes):
             raise RefusedPickleError("an array of other than plain numbers")
         flat = np.frombuffer(content, np.dtype(f"<{dtype.code}")).copy()
         return flat.reshape(shape, order="F" if fortran else "C")
+
+
+class PickledMatrix:
+    """Stands for a scipy matrix in compressed rows."""
+
+    __slots__ = ("_state",)
+
+    def __setstate__(self, state: Any) -> None:
+        self._state = state
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """The dense matrix, float32; one of 2 GB or more is refused, as no dataset has such."""
+        parts = [self._state[key] for key in ("data", "indices", "indptr")]
+        rows, columns = map(int, self._state["_shape"])
+        if not all(isinstance(part, PickledArray) for part in parts) or rows * columns >= 1 << 29:
+            raise RefusedPickleError("a sparse matrix of other than plain numbers, or too large")
+        values, where, starts = (part.array() for part in parts)
+        dense = np.zeros((rows, columns), np.float32)
+        dense[np.repeat(np.arange(rows), np.diff(starts)), where] = values
+        return dense
 
 
 class _HeaderReader(pickle.Unpickler):

@@ -1,8 +1,8 @@
 """Pickles of public datasets, read without running what is in them, in memory bounded by the file's size.
 
 A pickle is a program. This reader knows the handful of names that the public files need (tensors, arrays,
-ordered dicts), puts a stand-in of its own in the place of each, and refuses every other one. Tensors are
-decoded only when asked for, since of ZINC's quarter million molecules the benchmark takes 12,000.
+sparse matrices, dicts), puts a stand-in of its own in the place of each, and refuses every other one.
+Tensors are decoded only when asked for, since of ZINC's quarter million molecules the benchmark takes 12,000.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from graphgps_pearl.data.base import BROKEN, first_line
 from graphgps_pearl.data.pickle_scan import scan
 from graphgps_pearl.data.pickled_tensors import (
     PickledArray,
+    PickledMatrix,
     PickledNumberType,
     PickledStorage,
     PickledTensor,
@@ -38,6 +39,11 @@ def _not_called(*_: object) -> None:
     raise RefusedPickleError("an array of another kind than numpy's own")
 
 
+def _plain_dict(*_: object) -> dict[Any, Any]:
+    """A dict whose values are lists unless they are there."""
+    return {}
+
+
 _STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): _empty_dict,
     ("torch._utils", "_rebuild_tensor_v2"): PickledTensor,
@@ -46,6 +52,9 @@ _STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
     ("numpy._core.multiarray", "_reconstruct"): PickledArray,
     ("numpy", "ndarray"): _not_called,  # only named, as an argument of _reconstruct
     ("numpy", "dtype"): PickledNumberType,
+    **{(module, "csr_matrix"): PickledMatrix for module in ("scipy.sparse.csr", "scipy.sparse._csr")},
+    ("collections", "defaultdict"): _plain_dict,
+    **{(module, "list"): _not_called for module in ("__builtin__", "builtins")},  # of defaultdict(list)
 }
 
 
@@ -64,7 +73,7 @@ def read_pickle(path: Path) -> Any:
     try:
         content = path.read_bytes()
         scan(content)
-        return _Reader(io.BytesIO(content)).load()
+        return _Reader(io.BytesIO(content), encoding="latin1").load()  # Python 2 wrote bytes as text
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     except BROKEN as error:
@@ -77,7 +86,7 @@ def decode(value: object, path: Path, what: str) -> Tensor:
     try:
         if isinstance(value, PickledTensor):
             return value.tensor()
-        if isinstance(value, PickledArray):
+        if isinstance(value, PickledArray | PickledMatrix):
             return torch.from_numpy(value.array())
     except BROKEN as error:
         raise DataError(f"{path}: {what} cannot be read ({first_line(error)}); get it again") from error
@@ -92,6 +101,17 @@ def require_own_bytes(values: Iterable[object], path: Path) -> None:
         elements += value.numel() if isinstance(value, PickledTensor) else 0
         if elements > most:
             raise DataError(f"{path}: its tensors have more elements than the file has bytes; get it again")
+
+
+def read_tensors(path: Path) -> list[Any]:
+    """A list that ``torch.save`` wrote, of tensors in lists, tuples and dicts."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, *BROKEN) as error:
+        raise DataError(f"{path}: no file of tensors ({first_line(error)}); download it again") from error
+    if not isinstance(content, list | tuple):
+        raise DataError(f"{path}: not a list of graphs; download it again")
+    return list(content)
 
 
 def read_index_lists(path: Path, names: Sequence[str]) -> dict[str, list[int]]:

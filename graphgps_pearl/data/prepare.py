@@ -51,8 +51,14 @@ def spec(cfg: CfgNode) -> DatasetSpec | None:
 
     ConfigError where the config contradicts the dataset.
     """
-    known = _spec(registry.find(cfg))
+    known = declared(cfg)
     return None if known.dim_in is None or known.dim_out is None else known
+
+
+def declared(cfg: CfgNode) -> DatasetSpec:
+    """What ``cfg.dataset`` says of itself before it is read, sizes or not; ConfigError as for
+    :func:`spec`."""
+    return _spec(registry.find(cfg))
 
 
 def _spec(source: Source) -> DatasetSpec:
@@ -64,8 +70,12 @@ def _spec(source: Source) -> DatasetSpec:
             "dataset.format csv for molecules of your own"
         )
     known = source.spec()
-    for key, fitting in (("task", "graph"), ("task_type", known.task_type)):
-        if chosen[key] != fitting:
+    # GraphGPS calls a task on the nodes of many graphs a graph task with another head, and like GraphGym
+    # it reads two classes as one logit.
+    inductive = chosen.task == "graph" and source.cfg.gnn.head == f"inductive_{known.task}"
+    one_logit = (chosen.task_type, known.task_type) == ("classification", "classification_binary")
+    for key, fitting, also in (("task", known.task, inductive), ("task_type", known.task_type, one_logit)):
+        if chosen[key] != fitting and not also:
             raise ConfigError(
                 f"dataset.{key}: {chosen[key]!r} does not fit {known.name}; set it to {fitting}"
             )
@@ -174,8 +184,9 @@ def _read(source: Source, file: Path) -> dict[str, Any]:
         "splits": None,
     }
     if items.splits is not None:
+        nodes = source.spec().transductive
         state["splits"] = {
-            name: torch.tensor([position[i] for i in part if i in position], dtype=torch.long)
+            name: torch.tensor([i if nodes else position[i] for i in part if nodes or i in position]).long()
             for name, part in items.splits.items()
         }
     return state
@@ -259,13 +270,28 @@ def _bundle(source: Source, known: DatasetSpec, state: dict[str, Any], graph_cla
     for split, part in index.items():
         if len(part) == 0:
             raise DataError(f"{known.name}: split {split!r} is empty; change dataset.split or the data")
+    views = {
+        split: _only_labels(table, index[split]) if known.transductive else table.select(index[split])
+        for split in known.splits
+    }
     return DataBundle(
         spec=_complete(known, table, source),
-        splits={split: table.select(index[split]) for split in known.splits},
+        splits=dict(views),
         target_mean=state["target_mean"],
         target_std=state["target_std"],
         skipped=[SkippedRow(*row) for row in state["skipped"]],
     )
+
+
+def _only_labels(table: GraphTable, nodes: Tensor) -> GraphTable:
+    """The same graphs, where only the targets of these nodes are known."""
+
+    def change(y: Tensor) -> Tensor:
+        kept = torch.full_like(y, torch.nan if y.is_floating_point() else -1)
+        kept[nodes] = y[nodes]
+        return kept
+
+    return table.with_targets(change)
 
 
 def _standardise(bundle: DataBundle) -> None:
@@ -294,6 +320,13 @@ def _split_index(
     chosen = source.cfg.dataset
     mode = chosen.split_mode
     folds = mode.startswith("cv-") or (mode == "standard" and source.standard_split_mode is not None)
+    if mode == "standard" and source.num_splits > 1:
+        folds = True
+        if chosen.split_index >= source.num_splits:
+            raise ConfigError(
+                f"dataset.split_index: {chosen.split_index} must be between 0 and {source.num_splits - 1}, "
+                f"the splits of {known.name}"
+            )
     if chosen.split_index and not folds:
         raise ConfigError(
             f"dataset.split_index: {chosen.split_index}, but dataset.split_mode {mode} has one split; use "
@@ -308,15 +341,25 @@ def _split_index(
                 f"use random, cv-kfold-K or cv-stratifiedkfold-K"
             )
         mode = source.standard_split_mode
-    labels = _classes(table)
-    parts = splits.by_mode(mode, len(table), labels, chosen.split, source.cfg.seed, chosen.split_index)
-    return {split: torch.from_numpy(part) for split, part in parts.items()}
-
-
-def _classes(table: GraphTable) -> list[int] | None:
-    """Every graph's class, where there is exactly one whole-numbered label per graph."""
     targets = table.targets()
-    if targets.numel() != len(table) or not bool((targets == targets.round()).all()):
+    labelled = _labelled(targets) if known.transductive else torch.arange(len(table))
+    if known.transductive:
+        targets = targets[labelled]
+    labels, total = _classes(targets, len(labelled)), len(labelled)
+    parts = splits.by_mode(mode, total, labels, chosen.split, source.cfg.seed, chosen.split_index)
+    return {split: labelled[torch.from_numpy(part)] for split, part in parts.items()}
+
+
+def _labelled(targets: Tensor) -> Tensor:
+    """The numbers of the nodes that have a target."""
+    if targets.is_floating_point():
+        return (~targets.isnan()).view(len(targets), -1).any(dim=1).nonzero().flatten()
+    return (targets >= 0).nonzero().flatten()
+
+
+def _classes(targets: Tensor, count: int) -> list[int] | None:
+    """The class of each of so many graphs or nodes, where there is exactly one whole-numbered label each."""
+    if targets.numel() != count or not bool((targets == targets.round()).all()):
         return None
     return [int(label) for label in targets.flatten().tolist()]
 

@@ -160,13 +160,18 @@ class GraphTable(Sequence[Data]):
         return self._per_graph(self._columns["edge_index"].sizes())
 
     def targets(self) -> Tensor:
-        """All y in order: [len(self), dim_out] floats, or [len(self)] classes."""
+        """All y in order: [len(self), dim_out] floats, or [len(self)] classes; of node targets, one row a
+        node."""
         column = self._columns["y"]
         values = column.values.to(column.dtype)
-        return values if self._index is None else values[self._index]
+        if self._index is None:
+            return values
+        sizes = column.sizes()[self._index]
+        first = (column.starts[self._index] - sizes.cumsum(0) + sizes).repeat_interleave(sizes)
+        return values[first + torch.arange(len(first))]
 
     def with_targets(self, change: Callable[[Tensor], Tensor]) -> GraphTable:
-        """The same graphs with other targets y [G, D]; everything else is shared."""
+        """The same graphs with other targets y of the same shape; everything else is shared."""
         column = self._columns["y"]
         changed = dataclasses.replace(column, values=change(column.values.to(column.dtype)))
         return GraphTable({**self._columns, "y": changed}, self._index, self.graph_class)

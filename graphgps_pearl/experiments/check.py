@@ -29,10 +29,12 @@ def check(cfg: CfgNode, *, budget: bool = True) -> Selection:
     from graphgps_pearl.training.run import require_budget
 
     register()
-    spec = data.spec(cfg)
-    make_loss(cfg.model.loss_fun, cfg.dataset.task_type)
+    known, spec = data.declared(cfg), data.spec(cfg)
+    make_loss(cfg.model.loss_fun, known.task_type)
     custom = tuple(custom_metrics(cfg.custom_metrics))
-    metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, cfg.dataset.task_type, custom)
+    metric, larger_is_better = best_metric(
+        cfg.metric_best, cfg.metric_agg, known.task_type, custom, known.task
+    )
     encoders.required_transforms(cfg)
     if spec is None:  # what the network has to know of the data is only in the data
         spec = data.load(cfg).spec

@@ -16,7 +16,7 @@ from graphgps_pearl.inference.loading import load
 from graphgps_pearl.inference.model import Model
 from graphgps_pearl.report.pictures import encodings, predict
 from graphgps_pearl.report.samples import Point
-from graphgps_pearl.training.metrics import METRICS, best_metric, compute_metrics
+from graphgps_pearl.training.metrics import best_metric, compute_metrics, metric_names
 
 _GRAPHS = 32  # whose encodings are compared
 _REFERENCE = 8  # times the largest M
@@ -29,14 +29,16 @@ def evaluate(
     """The column's name (``test_mae``) and a point for every M and table."""
     model = load(path, "cpu")
     encoder = rpearl(path, model)
-    cfg, task = model.cfg, model.cfg.dataset.task_type
+    cfg = model.cfg
     bundle = data.load(cfg, encoders.required_transforms(cfg))
+    task_type, task = bundle.spec.task_type, bundle.spec.task
     splits = bundle.splits
     split = split or list(splits)[-1]
     if split not in splits:
         raise UserError(f"--split: there is no {split!r}; there are {', '.join(splits)}")
-    metric = best_metric(cfg.metric_best, cfg.metric_agg, task, cfg.custom_metrics)[0]
-    metric = metric if metric in METRICS[task] else METRICS[task][0]
+    metric = best_metric(cfg.metric_best, cfg.metric_agg, task_type, cfg.custom_metrics, task)[0]
+    known = metric_names(task_type, task)
+    metric = metric if metric in known else known[0]
     graphs = splits[split]
     some = list(graphs[: min(len(graphs), _GRAPHS)])
     seed = encoder.encoding.eval_seed
@@ -49,7 +51,7 @@ def evaluate(
                 pred, true = predict(model.network, graphs, cfg.train.batch_size)
                 error = np.concatenate(encodings(encoder, some)) - reference
             outputs, labels = (bundle.in_units(torch.from_numpy(values)) for values in (pred, true))
-            value = compute_metrics(outputs, labels, task)[metric]
+            value = compute_metrics(outputs, labels, task_type, task)[metric]
             relative = float(np.linalg.norm(error) / np.linalg.norm(reference))
             points.append(Point(count, table, value, relative))
     return f"{split}_{metric}", points

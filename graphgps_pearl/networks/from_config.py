@@ -30,10 +30,10 @@ from graphgps_pearl.layers import (
     reads_edges,
     unknown,
 )
-from graphgps_pearl.networks.heads import GraphHead, graph_mlp, plain_mlp, san_mlp
+from graphgps_pearl.networks.heads import GraphHead, NodeHead, graph_mlp, plain_mlp, san_mlp
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
 from graphgps_pearl.networks.pooling import POOLINGS
-from graphgps_pearl.vocabulary import MESSAGE_PASSING
+from graphgps_pearl.vocabulary import MESSAGE_PASSING, NODE_HEADS
 
 log = logging.getLogger(__name__)
 
@@ -163,14 +163,18 @@ def build_head(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     name = cfg.dataset.task if cfg.gnn.head == "default" else cfg.gnn.head
     if name not in HEADS:
         return _registered(cfg, register.head_dict, HEADS, name, "gnn.head")(dim_in, dim_out)
+    if name in NODE_HEADS:
+        return NodeHead(HEADS[name](cfg, dim_in, dim_out))
     pool = _registered(cfg, register.pooling_dict, POOLINGS, cfg.model.graph_pooling, "model.graph_pooling")
     return GraphHead(pool, HEADS[name](cfg, dim_in, dim_out))
 
 
+def _graph_mlp(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
+    return graph_mlp(dim_in, dim_out, cfg.gnn.layers_post_mp, cfg.gnn.dim_inner)
+
+
 HEADS: dict[str, Callable[[Any, int, int], nn.Module]] = {
-    "graph": lambda cfg, dim_in, dim_out: graph_mlp(
-        dim_in, dim_out, cfg.gnn.layers_post_mp, cfg.gnn.dim_inner
-    ),
+    **dict.fromkeys(("graph", *NODE_HEADS), _graph_mlp),
     "san_graph": lambda cfg, dim_in, dim_out: san_mlp(dim_in, dim_out, _activation(cfg)),
     "mlp_graph": lambda cfg, dim_in, dim_out: plain_mlp(
         dim_in, dim_out, cfg.gnn.layers_post_mp, _activation(cfg), cfg.gnn.dropout

@@ -1,10 +1,13 @@
-r"""Prediction heads for whole graphs: pool the nodes, then an MLP.
+r"""Prediction heads: an MLP on each node, or on the pooled nodes of a graph.
 
-They differ in the MLP, and have the parameters that GraphGym's and GraphGPS's heads of the same name have:
+Those for graphs differ in the MLP, and have the parameters that GraphGym's and GraphGPS's heads of the same
+name have:
 
 - ``graph``: hidden layers of one width, each relu(W z + b) scaled to unit length, as GraphGym's MLP does;
 - ``san_graph``: two hidden layers, the width halved each time;
 - ``mlp_graph``: hidden layers as wide as the input, dropout before every linear layer.
+
+``node`` (in GraphGPS also ``inductive_node``) is the MLP of ``graph`` without the pooling.
 """
 
 from __future__ import annotations
@@ -75,3 +78,19 @@ class GraphHead(nn.Module):
     def forward(self, batch: Any) -> tuple[Tensor, Tensor | None]:
         """A batch whose ``x`` is [N, F] to (prediction [B, dim_out], ``batch.y``)."""
         return self.predict(batch.x, batch.batch, batch.num_graphs), batch.y
+
+
+class NodeHead(nn.Module):
+    """An MLP on every node.
+
+    Args:
+        mlp: [N, F] to [N, dim_out].
+    """
+
+    def __init__(self, mlp: nn.Module) -> None:
+        super().__init__()
+        self.mlp = mlp
+
+    def forward(self, batch: Any) -> tuple[Tensor, Tensor | None]:
+        """A batch whose ``x`` is [N, F] to (prediction [N, dim_out], ``batch.y``)."""
+        return self.mlp(batch.x), batch.y

@@ -60,7 +60,7 @@ def _annotate(path: Path, run: Run) -> None:
         writer.add_hparams(hyperparameters(run), results(run), run_name=".")
         raw = predict(model.network, graphs, cfg.train.batch_size)
         pred, true = (bundle.in_units(torch.from_numpy(values)).numpy() for values in raw)
-        for name, figure in prediction_figures(pred, true, cfg.dataset.task_type).items():
+        for name, figure in prediction_figures(pred, true, bundle.spec.task_type).items():
             writer.add_figure(f"predictions/{split}_{name}", figure)
         some = list(graphs[: min(len(graphs), 64)])
         for name, encoder in model.positional_encoders().items():
@@ -101,7 +101,8 @@ def results(run: Run) -> dict[str, float]:
 def predict(
     network: torch.nn.Module, graphs: Sequence[Data], batch_size: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Predictions and labels of all graphs, [G, D] each ([G] classes)."""
+    """Predictions and labels of all graphs, [G, D] each ([G] classes); of node targets, of the nodes that
+    have a label."""
     device = next(network.parameters()).device
     outputs = [
         network(
@@ -110,7 +111,8 @@ def predict(
         for i in range(0, len(graphs), batch_size)
     ]
     pred, true = (torch.cat(parts).cpu().numpy() for parts in zip(*outputs, strict=True))
-    return pred, true
+    known = true >= 0 if true.ndim == 1 else ~np.isnan(true).all(axis=1)
+    return (pred, true) if len(pred) == len(graphs) else (pred[known], true[known])
 
 
 def prediction_figures(pred: NDArray[Any], true: NDArray[Any], task_type: str) -> dict[str, Figure]:

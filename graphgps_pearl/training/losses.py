@@ -1,4 +1,5 @@
-r"""Losses :math:`\ell(\hat y, y)` as means over the labels that exist (a NaN label is a missing one).
+r"""Losses :math:`\ell(\hat y, y)` as means over the labels that exist (a missing one is NaN, or -1 for a
+class).
 
 The sum over valid labels divided by their number, so that an absent label neither pulls the
 prediction nor dilutes the mean.
@@ -13,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.vocabulary import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -39,9 +41,34 @@ binary_cross_entropy = masked(
 )
 
 
-def cross_entropy(pred: Tensor, true: Tensor) -> Tensor:
-    """Softmax cross entropy of logits [B, C] against class numbers [B]."""
-    return F.cross_entropy(pred, true.view(-1))
+def cross_entropy(pred: Tensor, true: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Softmax cross entropy of logits [B, C] against class numbers [B], -1 for a missing one."""
+    true = true.view(-1)
+    if true.numel() and bool((true < 0).all()):  # else 0 / 0
+        return 0.0 * pred.sum()
+    return F.cross_entropy(pred, true, weight=weight, ignore_index=-1)
+
+
+def weighted_cross_entropy(pred: Tensor, true: Tensor) -> Tensor:
+    """Cross entropy where class c weighs 1 - n_c / n, n_c of the batch's n labels being c, as in GraphGPS.
+
+    Logits [B, C] and class numbers [B]: the mean with these weights. One logit [B, 1] and labels 0 or 1 [B,
+    1]: the plain mean of the weighted terms.
+    """
+    if not true.is_floating_point():
+        counts = torch.bincount(true[true >= 0], minlength=pred.size(1)).to(pred.dtype)
+        return cross_entropy(pred, true, _class_weights(counts))
+    known = ~torch.isnan(true)
+    share = torch.stack([((true <= 0.5) & known).sum(), ((true > 0.5) & known).sum()]).to(pred.dtype)
+    weight = _class_weights(share)[(true > 0.5).long()]
+    loss = F.binary_cross_entropy_with_logits(pred, true.nan_to_num().clamp(0, 1), weight, reduction="none")
+    return torch.where(known, loss, 0.0).sum() / known.sum().clamp(min=1)
+
+
+def _class_weights(counts: Tensor) -> Tensor:
+    """[C] numbers of labels to weights; a class without any weighs nothing, one that is alone weighs 1."""
+    present = (counts > 0).to(counts.dtype)
+    return present if int(present.sum()) < 2 else present * (1 - counts / counts.sum())
 
 
 _REGRESSION = {"l1": l1, "mse": mse, "smoothl1": smooth_l1}
@@ -51,13 +78,16 @@ def make_loss(name: str, task_type: str) -> Loss:
     """The loss that ``model.loss_fun`` names, for the labels that ``dataset.task_type`` has.
 
     ``cross_entropy`` is the softmax one for exclusive classes and the sigmoid one, label by label,
-    for binary and multilabel tasks, as in GraphGym. Any other name is looked up among the losses
+    for binary and multilabel tasks, as in GraphGym; ``weighted_cross_entropy`` is for exclusive or two
+    classes. Any other name is looked up among the losses
     registered with GraphGym's ``register_loss``.
     """
     if task_type == "regression" and name in _REGRESSION:
         return _REGRESSION[name]
     if task_type != "regression" and name == "cross_entropy":
         return cross_entropy if task_type == "classification" else binary_cross_entropy
+    if task_type in ("classification", "classification_binary") and name == "weighted_cross_entropy":
+        return weighted_cross_entropy
     return _registered_loss(name, task_type)
 
 
@@ -65,7 +95,7 @@ def _registered_loss(name: str, task_type: str) -> Loss:
     from torch_geometric.graphgym.register import loss_dict
 
     if name not in loss_dict:
-        ours = ", ".join(_REGRESSION) if task_type == "regression" else "cross_entropy"
+        ours = ", ".join(REGRESSION_LOSSES if task_type == "regression" else CLASSIFICATION_LOSSES)
         raise ConfigError(
             f"model.loss_fun: {name!r} is no loss for dataset.task_type {task_type!r}; "
             f"choose {ours}, or register one with GraphGym's register_loss"

@@ -1,7 +1,8 @@
 """Metrics of a whole split, computed from every prediction at once by torchmetrics.
 
 A mean of batch means depends on the batch size; ours does not: predictions and labels of the epoch
-are kept (they are small) and the metric is computed once. Missing labels (NaN) are left out.
+are kept (they are small; of a node's exclusive classes the predicted one) and the metric is computed once.
+Missing labels (NaN, or -1 for a class) are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.vocabulary import METRICS, SMALLER_IS_BETTER
+from graphgps_pearl.vocabulary import EXTRA_METRICS, METRICS, SMALLER_IS_BETTER
 
 __all__ = [
     "METRICS",
@@ -29,6 +30,7 @@ __all__ = [
     "compute_metrics",
     "count_labels",
     "custom_metrics",
+    "metric_names",
     "require_defined",
 ]
 
@@ -42,7 +44,7 @@ class EpochMetrics(Metric):
     """Loss and metrics over all samples seen since the last ``reset``; sums over processes under DDP.
 
     With ``moments`` the metrics (not the loss) are those of predictions and labels in their original unit.
-    ``custom`` metrics are computed from these too.
+    ``custom`` metrics are computed from these too. ``task`` is what is predicted for, graphs or nodes.
     """
 
     full_state_update = False
@@ -54,10 +56,14 @@ class EpochMetrics(Metric):
     std: Tensor | None
 
     def __init__(
-        self, task_type: str, moments: Moments | None = None, custom: Mapping[str, Custom] | None = None
+        self,
+        task_type: str,
+        moments: Moments | None = None,
+        custom: Mapping[str, Custom] | None = None,
+        task: str = "graph",
     ) -> None:
         super().__init__()
-        self.task_type = task_type
+        self.task_type, self.task = task_type, task
         self.custom = dict(custom or {})
         self.register_buffer("mean", None if moments is None else moments[0], persistent=False)
         self.register_buffer("std", None if moments is None else moments[1], persistent=False)
@@ -69,10 +75,23 @@ class EpochMetrics(Metric):
     def update(self, pred: Tensor, true: Tensor, loss: Tensor) -> None:
         """Add a batch: predictions [B, D], labels [B, D] or [B], and the mean loss over its labels."""
         labels = count_labels(true)
-        self.preds.append(pred.detach().float())
-        self.trues.append(true.detach())
+        pred, true = pred.detach().float(), true.detach()
+        if self.task == "node":
+            pred, true = self._compact(pred, true)
+        self.preds.append(pred)
+        self.trues.append(true)
         self.loss_sum += loss.detach().double() * labels
         self.count += labels
+
+    def _compact(self, pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
+        """Labelled nodes alone, and no logits where classes do: COCO-SP has 54 million nodes and 81
+        classes."""
+        if self.task_type == "classification":
+            known = true >= 0
+            pred = pred if self.custom else pred.argmax(dim=-1).int()
+            return pred[known], true[known] if self.custom else true[known].int()
+        known = (~torch.isnan(true)).view(len(true), -1).any(dim=1)
+        return pred[known], true[known]
 
     def running_state(self) -> dict[str, Tensor]:
         """All that :meth:`update` has gathered, as plain tensors."""
@@ -101,7 +120,7 @@ class EpochMetrics(Metric):
             return {}
         values = {"loss": float(self.loss_sum / self.count)}
         pred, true = self._original()
-        values |= compute_metrics(pred, true, self.task_type)
+        values |= compute_metrics(pred, true, self.task_type, self.task)
         # GraphGym hands its metrics lists of batches.
         return values | {
             name: float(metric([true], [pred], self.task_type)) for name, metric in self.custom.items()
@@ -116,7 +135,7 @@ class EpochMetrics(Metric):
                 return []
             pred, true = self._original()
         columns = zip(pred.split(1, dim=1), true.view_as(pred).split(1, dim=1), strict=True)
-        return [compute_metrics(p, t, self.task_type) for p, t in columns]
+        return [compute_metrics(p, t, self.task_type, self.task) for p, t in columns]
 
     def _original(self) -> tuple[Tensor, Tensor]:
         """Predictions and labels of all processes, in the targets' original unit where it is known."""
@@ -128,16 +147,23 @@ class EpochMetrics(Metric):
 
 def count_labels(true: Tensor) -> Tensor:
     """How many labels exist: the number that the mean loss of a batch is a mean over."""
-    return (~torch.isnan(true)).sum() if true.is_floating_point() else torch.tensor(true.numel())
+    return (~torch.isnan(true)).sum() if true.is_floating_point() else (true >= 0).sum()
 
 
-def compute_metrics(pred: Tensor, true: Tensor, task_type: str) -> dict[str, float]:
+def metric_names(task_type: str, task: str = "graph") -> tuple[str, ...]:
+    """The metrics that are computed for a kind of target and for what it is predicted for."""
+    return (*METRICS[task_type], *EXTRA_METRICS.get((task, task_type), ()))
+
+
+def compute_metrics(pred: Tensor, true: Tensor, task_type: str, task: str = "graph") -> dict[str, float]:
     """All metrics of a task; NaN where a metric is undefined on these labels."""
     if task_type == "regression":
         return _regression(pred, true.view_as(pred))
     if task_type == "classification":
-        return _multiclass(pred, true.view(-1))
-    return _binary(pred, true.view_as(pred))
+        values = _multiclass(pred, true.view(-1))
+    else:
+        values = _binary(pred, true.view_as(pred))
+    return {name: values[name] for name in metric_names(task_type, task)}
 
 
 def custom_metrics(names: Sequence[str]) -> dict[str, Custom]:
@@ -153,13 +179,13 @@ def custom_metrics(names: Sequence[str]) -> dict[str, Custom]:
 
 
 def best_metric(
-    metric_best: str, metric_agg: str, task_type: str, custom: Sequence[str] = ()
+    metric_best: str, metric_agg: str, task_type: str, custom: Sequence[str] = (), task: str = "graph"
 ) -> tuple[str, bool]:
     """The name of the metric that selects models and whether larger is better.
 
     ``metric_agg`` is GraphGPS's argmin or argmax; with ``metric_best: auto`` the task decides both.
     """
-    known = (*METRICS[task_type], *custom)
+    known = (*metric_names(task_type, task), *custom)
     if metric_best == "auto":
         return known[0], known[0] not in SMALLER_IS_BETTER
     if metric_best not in (*known, "loss"):
@@ -193,10 +219,22 @@ def _mean_over_labels(metric: Callable[[Tensor, Tensor], Tensor], pred: Tensor, 
 
 
 def _multiclass(pred: Tensor, true: Tensor) -> dict[str, float]:
-    classes = pred.size(-1)
+    """Logits [B, C] or predicted classes [B]. ``accuracy-SBM`` is the mean over the classes, as for PATTERN
+    and CLUSTER."""
+    known = true >= 0
+    if not known.any():
+        return dict.fromkeys(("accuracy", "f1", "accuracy-SBM"), float("nan"))
+    pred, true = pred[known], true[known]
+    # A class that neither occurs nor is predicted counts in no mean.
+    classes = pred.size(-1) if pred.dim() > 1 else max(2, int(torch.maximum(pred.max(), true.max())) + 1)
+
+    def value(metric: Callable[..., Tensor], average: str) -> float:
+        return float(metric(pred, true, classes, average=average))
+
     return {
-        "accuracy": float(tm.classification.multiclass_accuracy(pred, true, classes, average="micro")),
-        "f1": float(tm.classification.multiclass_f1_score(pred, true, classes, average="macro")),
+        "accuracy": value(tm.classification.multiclass_accuracy, "micro"),
+        "f1": value(tm.classification.multiclass_f1_score, "macro"),
+        "accuracy-SBM": value(tm.classification.multiclass_accuracy, "macro"),
     }
 
 
@@ -214,6 +252,7 @@ def _binary(pred: Tensor, true: Tensor) -> dict[str, float]:
         "ap": mean(tm.classification.binary_average_precision),
         "accuracy": float(hit.float().mean()) if valid.any() else float("nan"),
         "f1": mean(tm.classification.binary_f1_score),
+        "accuracy-SBM": _multiclass((prob > 0.5)[valid].long(), (true > 0.5)[valid].long())["accuracy-SBM"],
     }
 
 
@@ -221,7 +260,7 @@ def require_defined(metric: str, split: str, graphs: Any) -> None:
     """Make sure that the labels of the split that chooses the epoch do not leave the metric undefined."""
     if metric not in ("auc", "ap", "r2", "spearmanr"):
         return
-    labels = torch.stack([graph.y.flatten().float() for graph in graphs])
+    labels = torch.cat([graph.y.float().view(len(graph.y), -1) for graph in graphs])
     if not any(column[~column.isnan()].unique().numel() > 1 for column in labels.t()):
         raise ConfigError(
             f"metric_best: {metric} is not defined on split {split!r}, whose labels are all the same; use "

@@ -23,13 +23,12 @@ from torch.utils.tensorboard import SummaryWriter
 from graphgps_pearl.files import write_atomically
 from graphgps_pearl.runs.folder import RunFolder
 from graphgps_pearl.training.checkpoints import save_checkpoint
-from graphgps_pearl.training.metrics import METRICS
 from graphgps_pearl.training.task import GraphTask
 
 
-def metric_columns(task_type: str, splits: Sequence[str], custom: Sequence[str] = ()) -> list[str]:
+def metric_columns(metrics: Sequence[str], splits: Sequence[str]) -> list[str]:
     """The columns of ``metrics.csv``: epoch, costs, then every metric of every split."""
-    values = [f"{split}_{name}" for split in splits for name in ("loss", *METRICS[task_type], *custom)]
+    values = [f"{split}_{name}" for split in splits for name in ("loss", *metrics)]
     return ["epoch", "lr", "grad_norm", "seconds", "memory_mb", *values]
 
 

@@ -35,7 +35,7 @@ from graphgps_pearl.training.memory import (
     keep_freed_memory,
     report_largest_batch,
 )
-from graphgps_pearl.training.metrics import best_metric, custom_metrics, require_defined
+from graphgps_pearl.training.metrics import best_metric, custom_metrics, metric_names, require_defined
 from graphgps_pearl.training.processes import (
     connect,
     connected,
@@ -88,23 +88,26 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     torch.set_num_threads(cfg.num_threads or automatic_threads())
     keep_freed_memory()
     torch.manual_seed(cfg.seed)
-    task_type = cfg.dataset.task_type
-    data.spec(cfg)  # an unknown dataset or task is the first thing to know, before its loss and metric
+    known = data.declared(cfg)  # an unknown dataset or task is reported before its loss and metric
+    task_type = known.task_type
     loss = make_loss(cfg.model.loss_fun, task_type)
     custom = custom_metrics(cfg.custom_metrics)
-    metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, task_type, tuple(custom))
+    metric, larger_is_better = best_metric(
+        cfg.metric_best, cfg.metric_agg, task_type, tuple(custom), known.task
+    )
     network, parts, bundle = _prepare_once(cfg)
     require_defined(metric, bundle.spec.select_split, bundle.splits[bundle.spec.select_split])
     decided_by_rank_zero(lambda: folder.require_same_data(bundle.identity))
     if rank() == 0:
         folder.write(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")
     splits = tuple(bundle.splits)
+    optim = optim_settings(cfg)
     task = GraphTask(
-        network, loss, task_type, splits[1:], optim_settings(cfg), cfg.seed, bundle.moments, custom
+        network, loss, task_type, splits[1:], optim, cfg.seed, bundle.moments, custom, known.task
     )
     recorder = Recorder(
         folder,
-        metric_columns(task_type, splits, tuple(custom)),
+        metric_columns((*metric_names(task_type, known.task), *custom), splits),
         f"{bundle.spec.select_split}_{metric}",
         larger_is_better,
         patience=cfg.train.early_stopping,

@@ -59,7 +59,7 @@ class GraphTask(pl.LightningModule):
     """Trains ``network`` (batch -> predictions, labels) and keeps the metrics of every split.
 
     ``moments`` are mean and standard deviation of standardised targets whose metrics are to be in the
-    original unit; ``custom`` are further metrics by name.
+    original unit; ``custom`` are further metrics by name. ``task`` is what is predicted for, graphs or nodes.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class GraphTask(pl.LightningModule):
         seed: int = 0,
         moments: Moments | None = None,
         custom: Mapping[str, Custom] | None = None,
+        task: str = "graph",
     ) -> None:
         super().__init__()
         self.network = network
@@ -82,7 +83,9 @@ class GraphTask(pl.LightningModule):
         self.splits = ("train", *eval_splits)
         self.optim = optim
         self.seed = seed
-        self._epoch_metrics = nn.ModuleList(EpochMetrics(task_type, moments, custom) for _ in self.splits)
+        self._epoch_metrics = nn.ModuleList(
+            EpochMetrics(task_type, moments, custom, task) for _ in self.splits
+        )
         self.plateau: ReduceLROnPlateau | None = None
         self._plateau_state: dict[str, Any] | None = None
         self.grad_norms: list[float] = []
@@ -177,8 +180,12 @@ class GraphTask(pl.LightningModule):
         pred, true = self.network(batch)
         loss = self.loss(pred, true)
         if not torch.isfinite(loss):
-            finite = torch.isfinite(pred.flatten(1)).all(dim=1) & ~torch.isinf(true.flatten(1)).any(dim=1)
-            self._stop(f"the loss is {loss.item()}", (~finite).nonzero().flatten().tolist())
+            rows = true.view(len(true), -1)
+            finite = torch.isfinite(pred.flatten(1)).all(dim=1) & ~torch.isinf(rows).any(dim=1)
+            wrong = (~finite).nonzero().flatten()
+            if len(pred) != batch.num_graphs:  # rows are nodes
+                wrong = batch.batch[wrong].unique()
+            self._stop(f"the loss is {loss.item()}", wrong.tolist())
         self.epoch_metrics[0].update(pred, true, loss)
         self.batches_run += 1
         if connected():

@@ -238,3 +238,13 @@ def test_packed_bytes_of_a_tensor_that_unpack_to_much_are_refused(tmp_path: Path
     path = write(tmp_path / "a.pickle", [Tensor()])
     with pytest.raises(DataError, match="unpack to more"):
         decode(read_pickle(path)[0], path, "it")
+
+
+def test_an_array_that_python_2_wrote(tmp_path: Path) -> None:
+    file = tmp_path / "array.pickle"
+    file.write_bytes(
+        b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K\x02\x85"
+        b"cnumpy\ndtype\nU\x02i4K\x00K\x01\x87R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89"
+        b"U\x08\x01\x00\x00\x00\xff\x00\x00\x00tb."
+    )
+    assert decode(read_pickle(file), file, "it").tolist() == [1, 255]

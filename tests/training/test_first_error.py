@@ -13,7 +13,7 @@ from graphgps_pearl.training.run import run
 @pytest.mark.parametrize(
     "words, key",
     [
-        (["dataset.format", "PyG-Planetoid"], "dataset.format: 'PyG-Planetoid'"),
+        (["dataset.format", "PyG-Planetoids"], "dataset.format: 'PyG-Planetoids'.*PyG-Planetoid"),
         (["dataset.name", "wehi-logq"], "dataset.name: 'wehi-logq'.*wehi-logp"),
         (["dataset.task", "node", "gnn.head", "node"], "dataset.task: 'node'"),
     ],

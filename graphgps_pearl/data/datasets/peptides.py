@@ -23,19 +23,17 @@ from torch_geometric.data import Data
 from graphgps_pearl.data import molecules
 from graphgps_pearl.data.archives import unzip
 from graphgps_pearl.data.base import (
-    BROKEN,
     TRAIN_VAL_TEST,
     BadRowError,
     DatasetSpec,
     Facts,
     Items,
     Source,
-    first_line,
 )
 from graphgps_pearl.data.cache import checksum
 from graphgps_pearl.data.csv_table import CsvTable, number, read_columns
 from graphgps_pearl.data.download import fetch_file, locate
-from graphgps_pearl.data.pickles import read_index_lists
+from graphgps_pearl.data.pickles import read_index_lists, read_tensors
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
 
@@ -182,7 +180,7 @@ class _Tensors(_Files):
         rows: list[tuple[str, int, Any]] = []
         splits = {}
         for split, file in self.files.items():
-            content = _load_tensors(file)
+            content = read_tensors(file)
             splits[split] = range(len(rows), len(rows) + len(content))
             rows += [(split, i, row) for i, row in enumerate(content)]
 
@@ -328,13 +326,3 @@ def _standardisation(table: CsvTable, names: tuple[str, ...]) -> tuple[Tensor, T
     if std.min() <= 0:
         raise DataError(f"{table.file}: target {names[int(std.argmin())]!r} is the same in all rows")
     return torch.from_numpy(mean), torch.from_numpy(std)
-
-
-def _load_tensors(file: Path) -> list[Any]:
-    try:
-        content = torch.load(file, map_location="cpu", weights_only=True)
-    except (OSError, *BROKEN) as error:
-        raise DataError(f"{file}: no file of tensors ({first_line(error)}); download it again") from error
-    if not isinstance(content, list | tuple):
-        raise DataError(f"{file}: not a list of graphs; download it again")
-    return list(content)
