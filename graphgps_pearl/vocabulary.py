@@ -31,6 +31,7 @@ ENCODING_MODELS = {
     "RWSE": ("Linear", "MLP"),
     "SignNet": ("DeepSet", "MLP"),
     "SPE": ("MLP", "DeepSet"),
+    "GSN": ("Linear", "MLP"),
 }
 
 # layers and networks

@@ -223,6 +223,27 @@ _SPE = {
     "post_hidden_dim": Key(40, "Width inside ρ.", min=1),
 }
 
+
+def _largest(default: int, most: int, what: str) -> Key:
+    """The largest subgraph that is counted; none has fewer than three nodes."""
+
+    def check(size: int) -> str | None:
+        return None if size == 0 or size >= 3 else f"expected 0 (count none) or a size from 3 to {most}"
+
+    return Key(
+        default, f"Largest {what} that is counted, from 3 nodes up; 0 = none.", min=0, max=most, check=check
+    )
+
+
+_GSN = {
+    **_placed(),
+    "max_cycle": _largest(8, 8, "cycle"),
+    "max_clique": _largest(0, 5, "clique"),
+    "model": Key("Linear", "Network over the logarithms of the counts.", choices=ENCODING_MODELS["GSN"]),
+    "layers": Key(3, "Layers of an MLP.", min=1),
+    "raw_norm_type": Key("BatchNorm", "Normalisation of the logarithms.", choices=RAW_NORMS),
+}
+
 _RANDOM_ID = {
     **_placed(),
     "distribution": Key("gaussian", "Distribution of the identifiers.", choices=IDENTIFIER_DISTRIBUTIONS),
@@ -246,5 +267,6 @@ GROUPS: Groups = {
         "EquivStableLapPE (PEG): distances between eigenvector rows weigh the edges of message passing.",
         {"enable": _ENABLE, "raw_norm_type": _RAW_NORM, **_eigen(fewest=1)},
     ),
+    "posenc_GSN": ("GSN: counts of the cycles and cliques through every node.", _GSN),
     "posenc_RandomID": ("RandomID: random identifiers of the nodes.", _RANDOM_ID),
 }

@@ -245,6 +245,8 @@ def _encodings(cfg: CfgNode) -> Iterator[str]:
         )
     if "SignNet" in named and not signnet.post_layers:
         yield "posenc_SignNet.post_layers = 0: expected at least 1, the MLP that mixes the eigenvectors"
+    if "GSN" in named and not cfg.posenc_GSN.max_cycle and not cfg.posenc_GSN.max_clique:
+        yield "posenc_GSN.max_cycle = 0: posenc_GSN.max_clique is 0 too, so nothing would be counted; set one"
     if "EquivStableLapPE" in named:
         custom = cfg.model.type == "custom_gnn"
         key, layer = ("gnn", cfg.gnn.layer_type) if custom else ("gt", cfg.gt.layer_type)

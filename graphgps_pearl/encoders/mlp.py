@@ -1,10 +1,11 @@
-"""The plain MLP that the encodings share."""
+"""The plain MLP that the encodings share, and the small network over precomputed columns."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any, Self
 
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.nn.norm import BatchNorm
 
 
@@ -38,3 +39,33 @@ def mlp(
         if act:
             modules += [BatchNorm(after, allow_single_element=True), nn.ReLU()] if norm else [nn.ReLU()]
     return nn.Sequential(*modules)
+
+
+class NodeStatistics(nn.Module):
+    """Precomputed columns [N, columns] to [N, dim_pe] through a linear map or an MLP.
+
+    Args:
+        columns: Number of precomputed columns.
+        dim_pe: Width of the encoding.
+        layers: Depth of an MLP (linear maps, each followed by ReLU, inner width ``2 * dim_pe``); None for one
+            linear map.
+        raw_norm: Whether to batch-normalise the columns first.
+    """
+
+    def __init__(self, columns: int, dim_pe: int, layers: int | None = None, raw_norm: bool = False) -> None:
+        super().__init__()
+        self.raw_norm = BatchNorm(columns, allow_single_element=True) if raw_norm else nn.Identity()
+        self.pe_encoder: nn.Module = (
+            nn.Linear(columns, dim_pe) if layers is None else mlp(columns, 2 * dim_pe, dim_pe, layers)
+        )
+
+    @classmethod
+    def from_settings(cls, columns: int, settings: Any) -> Self:
+        """Read ``dim_pe``, ``model``, ``layers`` and ``raw_norm_type`` of a config group."""
+        raw_norm = settings.raw_norm_type.lower() == "batchnorm"
+        layers = settings.layers if settings.model == "MLP" else None
+        return cls(columns, settings.dim_pe, layers, raw_norm)
+
+    def forward(self, columns: Tensor) -> Tensor:
+        """[N, columns] to [N, dim_pe]."""
+        return self.pe_encoder(self.raw_norm(columns))

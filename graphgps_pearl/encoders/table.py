@@ -10,6 +10,7 @@ from torch_geometric.graphgym.models.encoder import AtomEncoder, BondEncoder
 from graphgps_pearl.encoders.base import PosEncEncoder
 from graphgps_pearl.encoders.dummy_edge import DummyEdgeEncoder
 from graphgps_pearl.encoders.equivstable import EquivStableLapPENodeEncoder
+from graphgps_pearl.encoders.gsn import GSNNodeEncoder
 from graphgps_pearl.encoders.lappe import LapPENodeEncoder
 from graphgps_pearl.encoders.linear import LinearEdgeEncoder, LinearNodeEncoder
 from graphgps_pearl.encoders.pearl import BPEARLNodeEncoder, RPEARLNodeEncoder
@@ -37,6 +38,7 @@ POSITIONAL_ENCODERS: dict[str, type[PosEncEncoder]] = {
         SignNetNodeEncoder,
         SPENodeEncoder,
         EquivStableLapPENodeEncoder,
+        GSNNodeEncoder,
         RandomIDNodeEncoder,
     )
 }

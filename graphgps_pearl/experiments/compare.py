@@ -23,6 +23,9 @@ from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.report.command import comparison_parser, show
 from graphgps_pearl.runs.folder import config_folder
 
+#: What a config's name may say after the encoder: which eigenvectors, which subgraphs.
+ENDINGS = ("-8s", "-cycles", "-cliques")
+
 
 def plan(files: Sequence[Path], seeds: int, overrides: Sequence[str]) -> list[Job]:
     """Every seed of every config, seed by seed, so that an early end leaves comparable runs."""
@@ -59,7 +62,7 @@ def with_encoders(
     data_encoder, _, own = cfg.dataset.node_encoder_name.partition("+")
     chosen = []
     for encoder in encoders:
-        candidates = [base.with_name(f"{dataset}-{encoder.lower()}{end}.yaml") for end in ("", "-8s")]
+        candidates = [base.with_name(f"{dataset}-{encoder.lower()}{end}.yaml") for end in ("", *ENDINGS)]
         if encoder == (own or "none"):
             candidates = [base]
         file = next(

@@ -42,6 +42,7 @@ _COSTS = {
     "SignNet": "an eigendecomposition a graph, once, and a GNN a pass",
     "SPE": "an eigendecomposition a graph, once, and a GNN a pass",
     "EquivStableLapPE": "an eigendecomposition a graph, once",
+    "GSN": "a search for cycles and cliques a graph, once",
     "RandomID": "Θ(N) a pass",
 }
 

@@ -46,15 +46,16 @@ def columns_of(data: list, encoder: str) -> int:  # type: ignore[type-arg]
 @pytest.mark.parametrize("data_encoder", DATA_ENCODERS)
 def test_every_composition_builds_and_runs(data_encoder: str, number: int) -> None:
     sets = {frozenset(names) for names in permutations(POSITIONAL_ENCODERS, number)}
-    everything = encoder_config("+".join(("TypeDictNode", *POSITIONAL_ENCODERS)))
+    wide = ("gnn.dim_inner", 64, "gt.dim_hidden", 64)
+    everything = encoder_config("+".join(("TypeDictNode", *POSITIONAL_ENCODERS)), *wide)
     data = graphs(required_transforms(everything))
     dim_in = columns_of(data, data_encoder)
     batch = Batch.from_data_list(data)
     config.activate(everything, dim_in=dim_in)
     for names in sets:
-        encoder = ComposedNodeEncoder("+".join((data_encoder, *sorted(names))), 32)
+        encoder = ComposedNodeEncoder("+".join((data_encoder, *sorted(names))), 64)
         result = encoder(batch.clone())
-        assert result.x.shape == (batch.num_nodes, 32) and torch.isfinite(result.x).all(), names
+        assert result.x.shape == (batch.num_nodes, 64) and torch.isfinite(result.x).all(), names
 
 
 def test_widths_are_those_of_graphgps() -> None:

@@ -34,6 +34,8 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "SPE DeepSet smallest": ("posenc_SPE.model", "DeepSet", "posenc_SPE.eigen.max_freqs", 4),
     "EquivStableLapPE": (),
     "EquivStableLapPE BatchNorm": ("posenc_EquivStableLapPE.raw_norm_type", "BatchNorm"),
+    "GSN": (),
+    "GSN MLP": ("posenc_GSN.model", "MLP", "posenc_GSN.max_clique", 0),
     "RandomID": (),
 }
 ALL = pytest.mark.parametrize("variant", VARIANTS)

@@ -36,11 +36,12 @@ def test_folds_are_not_multiplied_by_seeds(capsys):
 
 def test_encoders_take_their_settings_from_the_config_beside_the_base():
     base = Path(__file__).resolve().parents[2] / "configs" / "zinc-bpearl.yaml"
-    chosen = with_encoders(base, ["none", "LapPE", "RWSE", "BPEARL", "RandomID"], ["seed", "5"])
+    chosen = with_encoders(base, ["none", "LapPE", "RWSE", "GSN", "BPEARL", "RandomID"], ["seed", "5"])
     assert [file.name for file, _ in chosen] == [
         "zinc-none.yaml",
         "zinc-lappe-8s.yaml",
         "zinc-rwse.yaml",
+        "zinc-gsn-cycles.yaml",
         "zinc-bpearl.yaml",
         "zinc-bpearl.yaml",
     ]
