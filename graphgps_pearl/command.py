@@ -12,13 +12,16 @@ from graphgps_pearl.escaping import printable
 from graphgps_pearl.extras import named_extras
 from graphgps_pearl.files import is_full, write_failed
 from graphgps_pearl.processes import StoppedError, end_with_parent, signals_as_errors
+from graphgps_pearl.terminal import width, wrap
 
 
 class _PlainLines(logging.Formatter):
-    """Lines without control characters: names in them may come from files of others."""
+    """Lines without control characters: names in them may come from files of others. In a terminal they
+    break between words."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return "\n".join(map(printable, super().format(record).split("\n")))
+        columns = width() if sys.stderr.isatty() else None
+        return "\n".join(wrap(printable(line), columns) for line in super().format(record).split("\n"))
 
 
 def run_command(work: Callable[[], object]) -> int:

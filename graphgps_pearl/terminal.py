@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
@@ -61,6 +62,28 @@ def fit(parts: Sequence[str], columns: int, separator: str = "  ") -> str:
             break
         line += separator + part
     return line
+
+
+def wrap(line: str, columns: int | None, indent: int = 2) -> str:
+    """A line broken between words where it is longer than so many columns; None: as it is.
+
+    What does not fit continues below, indented; a word (such as a path) is never broken.
+
+    >>> print(wrap("largest graph: 34 nodes, 20 MB", 20))
+    largest graph: 34
+      nodes, 20 MB
+    """
+    if columns is None:
+        return line
+    lead = line[: len(line) - len(line.lstrip())]
+    return textwrap.fill(
+        line.strip(),
+        columns,
+        initial_indent=lead,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 class LiveLines:

@@ -172,6 +172,6 @@ def _jobs(args: argparse.Namespace) -> list[Job]:
         return plan(files, args.seeds, overrides)
     chosen = with_encoders(config.find(args.base), encoders, overrides)
     for encoder, (file, _) in zip(encoders, chosen, strict=True):
-        print(f"{encoder}: {config.shown(file)}", flush=True)
+        print(f"{encoder}: with the settings of {config.shown(file)}", flush=True)
     each = [plan([file], args.seeds, over) for file, over in chosen]
     return [job for same_seed in zip(*each, strict=True) for job in same_seed]

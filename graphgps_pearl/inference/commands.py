@@ -18,6 +18,7 @@ from graphgps_pearl.errors import UserError
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.molecule_files import MoleculeTable, read_molecules
 from graphgps_pearl.inference.shipped import is_config, shipped_names
+from graphgps_pearl.terminal import columns, wrap
 
 if TYPE_CHECKING:
     from graphgps_pearl.inference.model import Model
@@ -98,7 +99,7 @@ def describe(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         from graphgps_pearl.inference.describe import describe_model
 
         for line in describe_model(model, timing=not args.no_timing).splitlines():
-            print(printable(line))
+            print(wrap(printable(line), columns(), indent=16))
 
     return run_command(work)
 

@@ -12,7 +12,7 @@ from graphgps_pearl.escaping import markdown, printable
 from graphgps_pearl.files import is_full, write_atomically
 from graphgps_pearl.report.table import markdown_table, number, text_table
 from graphgps_pearl.runs.results import aggregate, alike, readable
-from graphgps_pearl.terminal import columns
+from graphgps_pearl.terminal import columns, wrap
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +30,9 @@ def describe_run(result: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{part} {count:,}" for part, count in result["parameters"].items())
     total = sum(result["parameters"].values())
     epoch = f"epoch {int(result['best']['epoch']) + 1}" if result["best"] else "none, it was never a number"
+    name = f"{printable(result['config'])}, seed {result['seed']}"
     return (
-        f"{printable(result['config'])}, seed {result['seed']}: {total:,} parameters ({parts})\n"
+        f"{wrap(f'{name}: {total:,} parameters ({parts})', columns())}\n"
         f"best of {result['epochs']} epochs by {result['metric'].replace('_', ' ')}: "
         f"{epoch}, {result['seconds_per_epoch']:.1f} s per epoch\n\n"
         f"{text_table(['split', *names], rows, columns())}"

@@ -11,6 +11,7 @@ from graphgps_pearl.escaping import csv_cell, markdown, printable
 from graphgps_pearl.report.comparison import Comparison, Line
 from graphgps_pearl.report.facts import facts, published_rows, schedule_warning
 from graphgps_pearl.report.table import markdown_table, number, text_table
+from graphgps_pearl.terminal import wrap
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def as_text(comparison: Comparison, width: int | None = None) -> str:
     shown = columns(comparison, lambda text, kind: f"{'*' if kind == 'best' else '~'} {text}")
     titles, priorities = [c.title for c in shown], [c.priority for c in shown]
     table = text_table(titles, rows(comparison, shown), width, priorities)
-    below = "\n".join(map(printable, closing(comparison)))
+    below = "\n".join(wrap(printable(line), width) for line in closing(comparison))
     return f"{printable(comparison.title)}\n\n{table}\n\n{below}"
 
 

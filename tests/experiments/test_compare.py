@@ -177,4 +177,6 @@ def test_words_may_stand_right_behind_the_encoders(tmp_path, monkeypatch, capsys
     assert compare_command(["--base", str(base), "--encoders", "none", "BPEARL", *overrides]) == 0
     assert [job.folder for job in planned] == [tmp_path / f"quickstart-{e}" / "0" for e in ("none", "BPEARL")]
     assert all(job.overrides[:4] == tuple(overrides) for job in planned)
-    assert capsys.readouterr().out.splitlines() == ["none: quickstart", "BPEARL: quickstart"]
+    assert capsys.readouterr().out.splitlines() == [
+        f"{name}: with the settings of quickstart" for name in ("none", "BPEARL")
+    ]
