@@ -58,6 +58,8 @@ NETWORKS = ("GPSModel", "custom_gnn")
 STAGES = ("stack", "skipsum")
 GRAPH_HEADS = ("graph", "san_graph", "mlp_graph")
 NODE_HEADS = ("node", "inductive_node")  # one head; GraphGPS names it by the kind of split
+EDGE_HEADS = ("edge", "inductive_edge")
+EDGE_DECODINGS = ("dot", "cosine_similarity")
 GRAPH_POOLINGS = ("add", "mean", "max")
 ACTIVATIONS = (
     *("relu", "selu", "prelu", "elu", "gelu", "swish"),
@@ -79,6 +81,7 @@ METRICS = {  # by dataset.task_type; the first is what metric_best: auto means
 EXTRA_METRICS = {  # by what is predicted for and dataset.task_type
     ("node", "classification"): ("accuracy-SBM",),
     ("node", "classification_binary"): ("accuracy-SBM",),
+    ("edge", "classification_binary"): ("mrr", "hits@1", "hits@3", "hits@10"),
 }
 SMALLER_IS_BETTER = frozenset({"loss", "mae", "rmse"})
 OPTIMIZERS = ("adamW", "adam", "sgd", "adagrad")

@@ -17,6 +17,7 @@ SHARED = {
     "errors",
     "escaping",
     "files",
+    "negatives",
     "processes",
     "ogb_features",
     "switches",

@@ -13,7 +13,7 @@ def test_what_is_named_is_what_is_implemented():
     assert set(vocabulary.ACTIVATIONS) == set(layers.ACTIVATIONS)
     assert set(vocabulary.LOCAL_LAYERS) == set(layers.LOCAL_MODELS)
     assert set(vocabulary.GLOBAL_LAYERS) == set(layers.GLOBAL_MODELS)
-    assert {*vocabulary.GRAPH_HEADS, *vocabulary.NODE_HEADS} == set(networks.HEADS)
+    assert {*vocabulary.GRAPH_HEADS, *vocabulary.NODE_HEADS, *vocabulary.EDGE_HEADS} == set(networks.HEADS)
     assert set(vocabulary.NETWORKS) == set(networks.NETWORKS)
 
 

@@ -31,6 +31,7 @@ _DATASET = {
         choices=("auto", "download", "path", "embedded"),
     ),
     "path": Key("", "File or folder of raw data that you supply."),
+    "slic_compactness": Key(10, "Superpixels: compactness of the segmentation, 10 or 30.", min=10, max=30),
     "subset": Key(0, "Use about n graphs, the same share of every split; 0 = all.", min=0),
     "check_totals": Key(
         True, "Compare the dataset's totals with the published ones; turn off for parts of a dataset."
@@ -68,6 +69,9 @@ _DATASET = {
     "split_index": Key(0, "Which of several splits or folds to use.", min=0),
     "select_split": Key(
         "", "Split that chooses the best epoch; empty = the dataset's own choice (val, ood_val)."
+    ),
+    "resample_negative": Key(
+        False, "Edge tasks: draw other pairs without an edge in every training step, two for each edge."
     ),
     "node_encoder": Key(False, "Encode the node features."),
     "node_encoder_name": Key(

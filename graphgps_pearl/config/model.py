@@ -5,6 +5,8 @@ from __future__ import annotations
 from graphgps_pearl.config.key import Groups, Key
 from graphgps_pearl.vocabulary import (
     ATTENTION_GATES,
+    EDGE_DECODINGS,
+    EDGE_HEADS,
     GLOBAL_LAYERS,
     GRAPH_HEADS,
     GRAPH_POOLINGS,
@@ -18,6 +20,9 @@ _MODEL = {
         "cross_entropy",
         "Loss: l1, mse, cross_entropy, weighted_cross_entropy, or a registered one; left out, mse for "
         "regression.",
+    ),
+    "edge_decoding": Key(
+        "dot", "Edge tasks: how the vectors of two nodes become a logit.", choices=EDGE_DECODINGS
     ),
     "graph_pooling": Key(
         "add", f"How nodes are pooled into a graph: {', '.join(GRAPH_POOLINGS)}, or a registered name."
@@ -53,7 +58,8 @@ _GT = {
 _GNN = {
     "head": Key(
         "default",
-        f"Head: default (by dataset.task), {', '.join((*GRAPH_HEADS, *NODE_HEADS))}, or a registered one.",
+        f"Head: default (by dataset.task), {', '.join((*GRAPH_HEADS, *NODE_HEADS, *EDGE_HEADS))}, or a "
+        "registered one.",
     ),
     "dim_inner": Key(16, "Width of the encoded features and of the network.", min=1),
     "layers_pre_mp": Key(0, "Linear layers between encoders and message passing.", min=0),

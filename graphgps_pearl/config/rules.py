@@ -19,6 +19,7 @@ from graphgps_pearl.config.schema import SCHEMA, get, put
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.vocabulary import (
     CLASSIFICATION_LOSSES,
+    EDGE_HEADS,
     ENCODING_MODELS,
     GLOBAL_LAYERS,
     GRAPH_HEADS,
@@ -69,6 +70,8 @@ def resolve(cfg: CfgNode, layers: Mapping[str, int], name: str) -> Iterator[str]
     if cfg.dataset.task_type == "regression" and not layers.get("model.loss_fun"):
         # GraphGym's default loss is for classification; it makes the same change.
         cfg.model["loss_fun"] = "mse"
+    if cfg.dataset.name in ("MNIST", "CIFAR10") and not layers.get("dataset.edge_encoder_dim_in"):
+        cfg.dataset["edge_encoder_dim_in"] = 1  # GraphGPS's own exception
     regression_of_yours = cfg.dataset.format == "csv" and cfg.dataset.task_type == "regression"
     if regression_of_yours and not layers.get("dataset.standardise"):
         cfg.dataset["standardise"] = True
@@ -155,11 +158,12 @@ def _task(cfg: CfgNode) -> Iterator[str]:
             f"dataset.task = {cfg.dataset.task}: gnn.head = {cfg.gnn.head} predicts for graphs; "
             "set dataset.task: graph"
         )
-    if cfg.gnn.head in NODE_HEADS and cfg.dataset.task not in ("node", *_inductive(cfg.gnn.head)):
-        yield (
-            f"dataset.task = {cfg.dataset.task}: gnn.head = {cfg.gnn.head} predicts for nodes; "
-            "set dataset.task: node"
-        )
+    for what, heads in (("node", NODE_HEADS), ("edge", EDGE_HEADS)):
+        if cfg.gnn.head in heads and cfg.dataset.task not in (what, *_inductive(cfg.gnn.head)):
+            yield (
+                f"dataset.task = {cfg.dataset.task}: gnn.head = {cfg.gnn.head} predicts for {what}s; "
+                f"set dataset.task: {what}"
+            )
     for key, value, ours, others in (
         ("model.loss_fun", cfg.model.loss_fun, REGRESSION_LOSSES, CLASSIFICATION_LOSSES),
         ("metric_best", cfg.metric_best, METRICS["regression"], CLASSIFICATION_METRICS),
@@ -180,7 +184,7 @@ def _task(cfg: CfgNode) -> Iterator[str]:
 
 
 def _inductive(head: str) -> tuple[str, ...]:
-    # GraphGPS's spelling of a task on the nodes of many graphs.
+    # GraphGPS's spelling of a task on the nodes or edges of many graphs.
     return ("graph",) if head.startswith("inductive_") else ()
 
 

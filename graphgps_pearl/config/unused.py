@@ -49,14 +49,10 @@ _NO_EFFECT: Table = (
     ("GraphGym's general encoder; dataset.node_encoder and edge_encoder are what is used", _in("dataset", {
         "encoder": True, "encoder_name": "db", "encoder_bn": True, "encoder_dim": 128, "edge_dim": 128,
     })),
-    ("edge and link tasks are not offered", {
-        **_in("dataset", {
-            "edge_train_mode": "all", "edge_message_ratio": 0.8, "edge_negative_sampling_ratio": 1.0,
-            "resample_disjoint": False, "resample_negative": False, "infer_link_label": "None",
-        }),
-        "model.edge_decoding": "dot",
-    }),
-    ("the superpixel datasets are not offered", {"dataset.slic_compactness": 10}),
+    ("link tasks on one graph are not offered", _in("dataset", {
+        "edge_train_mode": "all", "edge_message_ratio": 0.8, "edge_negative_sampling_ratio": 1.0,
+        "resample_disjoint": False, "infer_link_label": "None",
+    })),
     ("the heat-kernel encoding is not offered", _in("posenc_HKdiagSE", _POSENC)),
     ("the electrostatic encoding is not offered",
         _in("posenc_ElstaticSE", {**_POSENC, "kernel.times_func": "range(10)"})),

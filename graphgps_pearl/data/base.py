@@ -36,7 +36,8 @@ class DatasetSpec:
     edge_attr [E, edge_dim] ([E] where edge_dim is 1 and edges have types; absent where edge_dim is 0).
     ``class_names`` are set where the numbers of the classes are ours and not the data's.
 
-    ``task`` is what is predicted for: with ``node``, y has N rows instead of one. ``transductive``: there is
+    ``task`` is what is predicted for: with ``node``, y has N rows instead of one; with ``edge``, pairs of
+    nodes ``edge_index_labeled`` [2, L] and ``edge_label`` [L] take the place of y. ``transductive``: there is
     one graph, and the splits are sets of its nodes.
     """
 

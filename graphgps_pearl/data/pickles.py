@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy._core.multiarray import _reconstruct
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphgps_pearl.data.base import BROKEN, first_line
@@ -112,6 +115,27 @@ def read_tensors(path: Path) -> list[Any]:
     if not isinstance(content, list | tuple):
         raise DataError(f"{path}: not a list of graphs; download it again")
     return list(content)
+
+
+#: What numpy's arrays of whole numbers ask for in a file of ``torch.save``, by old and new names.
+_NUMPY = [
+    *((_reconstruct, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")),
+    (np.ndarray, "numpy.ndarray"),
+    (np.dtype, "numpy.dtype"),
+    type(np.dtype(np.int64)),
+]
+
+
+def read_index_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+    """A dict of split name -> whole numbers that ``torch.save`` wrote, as arrays, tensors or lists."""
+    try:
+        with torch.serialization.safe_globals(_NUMPY):  # type: ignore[arg-type]  # pairs are allowed too
+            content = torch.load(path, map_location="cpu", weights_only=True)
+        return {name: np.asarray(content[name], dtype=np.int64).reshape(-1) for name in names}
+    except (OSError, *BROKEN) as error:
+        raise DataError(
+            f"{path}: not a split file with {', '.join(names)} ({first_line(error)}); get it again"
+        ) from error
 
 
 def read_index_lists(path: Path, names: Sequence[str]) -> dict[str, list[int]]:

@@ -1,4 +1,5 @@
-"""A linear map of real-valued features: ``LinearNode``, ``LinearEdge``."""
+"""A linear map of real-valued features: ``LinearNode``, ``LinearEdge``; by GraphGPS's names for superpixels
+and ogbg-ppa ``VOCNode``, ``VOCEdge``, ``PPAEdge``."""
 
 from __future__ import annotations
 
@@ -38,10 +39,29 @@ class LinearEdgeEncoder(nn.Module):
 
     def __init__(self, dim_emb: int, cfg: Any = None) -> None:
         super().__init__()
-        dim_in = (active_cfg if cfg is None else cfg).dataset.edge_encoder_dim_in
-        self.encoder = nn.Linear(dim_in, dim_emb)
+        self.encoder = nn.Linear(self.columns((active_cfg if cfg is None else cfg).dataset), dim_emb)
+
+    def columns(self, dataset: Any) -> int:
+        """Number of edge feature columns, by the config group ``dataset``."""
+        return int(dataset.edge_encoder_dim_in)
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.edge_attr`` by its image."""
         batch.edge_attr = _apply(self.encoder, batch.edge_attr, "edge")
         return batch
+
+
+class VOCEdgeEncoder(LinearEdgeEncoder):
+    """``batch.edge_attr`` of superpixels: two columns for region boundaries, one for other graphs."""
+
+    def columns(self, dataset: Any) -> int:
+        """By ``dataset.name``."""
+        return 1 if dataset.name in ("edge_wt_coord_feat", "edge_wt_only_coord") else 2
+
+
+class PPAEdgeEncoder(LinearEdgeEncoder):
+    """``batch.edge_attr`` [E, 7] of ogbg-ppa."""
+
+    def columns(self, dataset: Any) -> int:
+        """Seven kinds of association."""
+        return 7

@@ -12,13 +12,18 @@ from graphgps_pearl.encoders.dummy_edge import DummyEdgeEncoder
 from graphgps_pearl.encoders.equivstable import EquivStableLapPENodeEncoder
 from graphgps_pearl.encoders.gsn import GSNNodeEncoder
 from graphgps_pearl.encoders.lappe import LapPENodeEncoder
-from graphgps_pearl.encoders.linear import LinearEdgeEncoder, LinearNodeEncoder
+from graphgps_pearl.encoders.linear import (
+    LinearEdgeEncoder,
+    LinearNodeEncoder,
+    PPAEdgeEncoder,
+    VOCEdgeEncoder,
+)
 from graphgps_pearl.encoders.pearl import BPEARLNodeEncoder, RPEARLNodeEncoder
 from graphgps_pearl.encoders.random_id import RandomIDNodeEncoder
 from graphgps_pearl.encoders.rwse import RWSENodeEncoder
 from graphgps_pearl.encoders.signnet import SignNetNodeEncoder
 from graphgps_pearl.encoders.spe import SPENodeEncoder
-from graphgps_pearl.encoders.type_dict import TypeDictEdgeEncoder, TypeDictNodeEncoder
+from graphgps_pearl.encoders.type_dict import PPANodeEncoder, TypeDictEdgeEncoder, TypeDictNodeEncoder
 from graphgps_pearl.ogb_features import ogb_features
 
 ogb_features()  # before PyG's AtomEncoder imports it, which would ask the network
@@ -27,6 +32,8 @@ DATA_ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "Atom": AtomEncoder,
     "TypeDictNode": TypeDictNodeEncoder,
     "LinearNode": LinearNodeEncoder,
+    "VOCNode": LinearNodeEncoder,
+    "PPANode": PPANodeEncoder,
 }
 POSITIONAL_ENCODERS: dict[str, type[PosEncEncoder]] = {
     encoder.name: encoder
@@ -47,5 +54,7 @@ EDGE_ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "Bond": BondEncoder,
     "TypeDictEdge": TypeDictEdgeEncoder,
     "LinearEdge": LinearEdgeEncoder,
+    "VOCEdge": VOCEdgeEncoder,
+    "PPAEdge": PPAEdgeEncoder,
     "DummyEdge": DummyEdgeEncoder,
 }

@@ -1,9 +1,11 @@
-"""``TypeDictNode``, ``TypeDictEdge``: an embedding table for nodes or edges that have one type each."""
+"""``TypeDictNode``, ``TypeDictEdge``: an embedding table for nodes or edges that have one type each;
+``PPANode`` for nodes that are all alike."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg as active_cfg
@@ -49,4 +51,17 @@ class TypeDictEdgeEncoder(_TypeDict):
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.edge_attr`` by its embedding."""
         batch.edge_attr = self.embed(batch.edge_attr)
+        return batch
+
+
+class PPANodeEncoder(nn.Module):
+    """Every node of ogbg-ppa, which has no node features, to the same vector [N, dim_emb]."""
+
+    def __init__(self, dim_emb: int, cfg: Any = None) -> None:
+        super().__init__()
+        self.encoder = nn.Embedding(1, dim_emb)
+
+    def forward(self, batch: Batch) -> Batch:
+        """Replace ``batch.x`` by that vector."""
+        batch.x = self.encoder(batch.x.new_zeros(len(batch.x), dtype=torch.long))
         return batch

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from graphgps_pearl.networks.gps import GPS
-from graphgps_pearl.networks.heads import GraphHead, NodeHead, graph_mlp, plain_mlp, san_mlp
+from graphgps_pearl.networks.heads import EdgeHead, GraphHead, NodeHead, graph_mlp, plain_mlp, san_mlp
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
 from graphgps_pearl.networks.parameters import PARTS, count_parameters, needs_degrees, set_degrees
 from graphgps_pearl.networks.pooling import POOLINGS, Pool
@@ -26,6 +26,7 @@ __all__ = [
     "NETWORKS",
     "PARTS",
     "POOLINGS",
+    "EdgeHead",
     "GraphHead",
     "GraphNetwork",
     "NodeHead",

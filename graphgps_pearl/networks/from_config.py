@@ -30,10 +30,10 @@ from graphgps_pearl.layers import (
     reads_edges,
     unknown,
 )
-from graphgps_pearl.networks.heads import GraphHead, NodeHead, graph_mlp, plain_mlp, san_mlp
+from graphgps_pearl.networks.heads import EdgeHead, GraphHead, NodeHead, graph_mlp, plain_mlp, san_mlp
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
 from graphgps_pearl.networks.pooling import POOLINGS
-from graphgps_pearl.vocabulary import MESSAGE_PASSING, NODE_HEADS
+from graphgps_pearl.vocabulary import EDGE_HEADS, MESSAGE_PASSING, NODE_HEADS
 
 log = logging.getLogger(__name__)
 
@@ -165,6 +165,9 @@ def build_head(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
         return _registered(cfg, register.head_dict, HEADS, name, "gnn.head")(dim_in, dim_out)
     if name in NODE_HEADS:
         return NodeHead(HEADS[name](cfg, dim_in, dim_out))
+    if name in EDGE_HEADS:
+        cosine = cfg.model.edge_decoding == "cosine_similarity"
+        return EdgeHead(HEADS[name](cfg, dim_in, dim_in), cosine, cfg.dataset.resample_negative)
     pool = _registered(cfg, register.pooling_dict, POOLINGS, cfg.model.graph_pooling, "model.graph_pooling")
     return GraphHead(pool, HEADS[name](cfg, dim_in, dim_out))
 
@@ -174,7 +177,7 @@ def _graph_mlp(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
 
 
 HEADS: dict[str, Callable[[Any, int, int], nn.Module]] = {
-    **dict.fromkeys(("graph", *NODE_HEADS), _graph_mlp),
+    **dict.fromkeys(("graph", *NODE_HEADS, *EDGE_HEADS), _graph_mlp),
     "san_graph": lambda cfg, dim_in, dim_out: san_mlp(dim_in, dim_out, _activation(cfg)),
     "mlp_graph": lambda cfg, dim_in, dim_out: plain_mlp(
         dim_in, dim_out, cfg.gnn.layers_post_mp, _activation(cfg), cfg.gnn.dropout

@@ -1,4 +1,4 @@
-r"""Prediction heads: an MLP on each node, or on the pooled nodes of a graph.
+r"""Prediction heads: an MLP on each node, on the pooled nodes of a graph, or for pairs of nodes.
 
 Those for graphs differ in the MLP, and have the parameters that GraphGym's and GraphGPS's heads of the same
 name have:
@@ -7,7 +7,8 @@ name have:
 - ``san_graph``: two hidden layers, the width halved each time;
 - ``mlp_graph``: hidden layers as wide as the input, dropout before every linear layer.
 
-``node`` (in GraphGPS also ``inductive_node``) is the MLP of ``graph`` without the pooling.
+``node`` (in GraphGPS also ``inductive_node``) is the MLP of ``graph`` without the pooling; ``edge`` (also
+``inductive_edge``) multiplies what it gives for the two nodes of a pair.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers import Activation, activation
+from graphgps_pearl.negatives import with_negatives
 from graphgps_pearl.networks.pooling import Pool
 
 
@@ -94,3 +97,56 @@ class NodeHead(nn.Module):
     def forward(self, batch: Any) -> tuple[Tensor, Tensor | None]:
         """A batch whose ``x`` is [N, F] to (prediction [N, dim_out], ``batch.y``)."""
         return self.mlp(batch.x), batch.y
+
+
+class EdgeHead(nn.Module):
+    """The logit of a pair of nodes is the inner product z_i · z_j of what an MLP makes of each.
+
+    A batch has pairs ``edge_index_labeled`` [2, L] with ``edge_label`` [L], 1 for an edge to be found and 0
+    for none. For the ranking metrics, every edge (i, j) is ranked by its logit among all pairs (i, k) of its
+    graph.
+
+    Args:
+        mlp: [N, F] to [N, F].
+        cosine: whether the vectors are scaled to unit length.
+        resample: whether the pairs without an edge are drawn anew in every training step.
+    """
+
+    def __init__(self, mlp: nn.Module, cosine: bool = False, resample: bool = False) -> None:
+        super().__init__()
+        self.mlp, self.cosine, self.resample = mlp, cosine, resample
+
+    def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
+        """Predictions [L, 3] and labels [L, 1]: logit, rank of an edge (0 for no edge), and its share of its
+        graph's edges."""
+        z = self.mlp(batch.x)
+        z = F.normalize(z, dim=1) if self.cosine else z
+        pairs, label = batch.edge_index_labeled, batch.edge_label.float()
+        sizes = torch.bincount(batch.batch, minlength=batch.num_graphs)
+        if self.training and self.resample:
+            pairs, label = with_negatives(pairs[:, label > 0.5], batch.batch, sizes)
+        logit = (z[pairs[0]] * z[pairs[1]]).sum(dim=1)
+        rank, share = torch.zeros_like(logit), torch.zeros_like(logit)
+        edges = (label > 0.5).nonzero().flatten()
+        with torch.no_grad():
+            rank[edges] = ranks(z, pairs[:, edges], batch.batch, sizes).to(rank.dtype)
+            graph = batch.batch[pairs[0, edges]]
+            share[edges] = 1 / torch.bincount(graph, minlength=len(sizes))[graph].to(share.dtype)
+        return torch.stack((logit, rank, share), dim=1), label.view(-1, 1)
+
+
+def ranks(z: Tensor, edges: Tensor, index: Tensor, sizes: Tensor) -> Tensor:
+    """The rank [P] of z_i · z_j for each edge (i, j) [2, P] among z_i · z_k over the nodes k of its graph;
+    equal ones share their mean rank. ``index`` [N] is every node's graph, ``sizes`` [B] the graphs' numbers
+    of nodes."""
+    graph = index[edges[0]]
+    count = sizes[graph]
+    owner = torch.arange(edges.size(1), device=z.device).repeat_interleave(count)
+    first = sizes.cumsum(0) - sizes
+    within = torch.arange(len(owner), device=z.device) - (count.cumsum(0) - count)[owner]
+    other = (z[edges[0, owner]] * z[first[graph[owner]] + within]).sum(dim=1)
+    own = (z[edges[0]] * z[edges[1]]).sum(dim=1)[owner]
+    above = torch.zeros(edges.size(1), device=z.device, dtype=z.dtype)
+    above.index_add_(0, owner, (other > own).to(z.dtype))
+    equal = torch.zeros_like(above).index_add_(0, owner, (other == own).to(z.dtype))
+    return 1 + above + (equal - 1).clamp(min=0) / 2

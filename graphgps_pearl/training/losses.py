@@ -74,14 +74,18 @@ def _class_weights(counts: Tensor) -> Tensor:
 _REGRESSION = {"l1": l1, "mse": mse, "smoothl1": smooth_l1}
 
 
-def make_loss(name: str, task_type: str) -> Loss:
-    """The loss that ``model.loss_fun`` names, for the labels that ``dataset.task_type`` has.
+def make_loss(name: str, task_type: str, task: str = "graph") -> Loss:
+    """The loss that ``model.loss_fun`` names, for the labels that ``dataset.task_type`` has and for what
+    they are predicted for: with an edge's logit come its rank and share, which no loss reads.
 
     ``cross_entropy`` is the softmax one for exclusive classes and the sigmoid one, label by label,
     for binary and multilabel tasks, as in GraphGym; ``weighted_cross_entropy`` is for exclusive or two
     classes. Any other name is looked up among the losses
     registered with GraphGym's ``register_loss``.
     """
+    if task == "edge":
+        of_logits = make_loss(name, task_type)
+        return lambda pred, true: of_logits(pred[:, :1], true)
     if task_type == "regression" and name in _REGRESSION:
         return _REGRESSION[name]
     if task_type != "regression" and name == "cross_entropy":

@@ -44,7 +44,8 @@ class EpochMetrics(Metric):
     """Loss and metrics over all samples seen since the last ``reset``; sums over processes under DDP.
 
     With ``moments`` the metrics (not the loss) are those of predictions and labels in their original unit.
-    ``custom`` metrics are computed from these too. ``task`` is what is predicted for, graphs or nodes.
+    ``custom`` metrics are computed from these too. ``task`` is what is predicted for, graphs, nodes or
+    edges.
     """
 
     full_state_update = False
@@ -128,7 +129,7 @@ class EpochMetrics(Metric):
 
     def per_target(self) -> list[dict[str, float]]:
         """The metrics of each target by itself; empty for classes, which are one target."""
-        if self.task_type == "classification":
+        if self.task_type == "classification" or self.task == "edge":
             return []
         with self.sync_context():
             if isinstance(self.preds, list) and not self.preds:
@@ -159,7 +160,9 @@ def compute_metrics(pred: Tensor, true: Tensor, task_type: str, task: str = "gra
     """All metrics of a task; NaN where a metric is undefined on these labels."""
     if task_type == "regression":
         return _regression(pred, true.view_as(pred))
-    if task_type == "classification":
+    if task == "edge":
+        values = _binary(pred[:, :1], true.view(-1, 1)) | _ranking(pred, true)
+    elif task_type == "classification":
         values = _multiclass(pred, true.view(-1))
     else:
         values = _binary(pred, true.view_as(pred))
@@ -256,9 +259,20 @@ def _binary(pred: Tensor, true: Tensor) -> dict[str, float]:
     }
 
 
+def _ranking(pred: Tensor, true: Tensor) -> dict[str, float]:
+    """Reciprocal rank and hits of the edges, as means over each graph's edges and then over the graphs.
+
+    ``pred`` [L, 3] has logit, rank and 1 / (edges of the graph)."""
+    edges = true.view(-1) > 0.5
+    rank, share = pred[edges, 1].double(), pred[edges, 2].double()
+    graphs = share.sum()
+    values = {"mrr": 1 / rank, **{f"hits@{k}": (rank <= k).double() for k in (1, 3, 10)}}
+    return {name: float((value * share).sum() / graphs) for name, value in values.items()}
+
+
 def require_defined(metric: str, split: str, graphs: Any) -> None:
     """Make sure that the labels of the split that chooses the epoch do not leave the metric undefined."""
-    if metric not in ("auc", "ap", "r2", "spearmanr"):
+    if metric not in ("auc", "ap", "r2", "spearmanr") or graphs[0].y is None:
         return
     labels = torch.cat([graph.y.float().view(len(graph.y), -1) for graph in graphs])
     if not any(column[~column.isnan()].unique().numel() > 1 for column in labels.t()):

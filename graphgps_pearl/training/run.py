@@ -90,7 +90,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     torch.manual_seed(cfg.seed)
     known = data.declared(cfg)  # an unknown dataset or task is reported before its loss and metric
     task_type = known.task_type
-    loss = make_loss(cfg.model.loss_fun, task_type)
+    loss = make_loss(cfg.model.loss_fun, task_type, known.task)
     custom = custom_metrics(cfg.custom_metrics)
     metric, larger_is_better = best_metric(
         cfg.metric_best, cfg.metric_agg, task_type, tuple(custom), known.task

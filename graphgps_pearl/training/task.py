@@ -59,7 +59,8 @@ class GraphTask(pl.LightningModule):
     """Trains ``network`` (batch -> predictions, labels) and keeps the metrics of every split.
 
     ``moments`` are mean and standard deviation of standardised targets whose metrics are to be in the
-    original unit; ``custom`` are further metrics by name. ``task`` is what is predicted for, graphs or nodes.
+    original unit; ``custom`` are further metrics by name. ``task`` is what is predicted for, graphs, nodes or
+    edges.
     """
 
     def __init__(
@@ -183,8 +184,8 @@ class GraphTask(pl.LightningModule):
             rows = true.view(len(true), -1)
             finite = torch.isfinite(pred.flatten(1)).all(dim=1) & ~torch.isinf(rows).any(dim=1)
             wrong = (~finite).nonzero().flatten()
-            if len(pred) != batch.num_graphs:  # rows are nodes
-                wrong = batch.batch[wrong].unique()
+            if len(pred) != batch.num_graphs:  # rows are nodes, or pairs of them
+                wrong = batch.batch[wrong].unique() if len(pred) == batch.num_nodes else wrong[:0]
             self._stop(f"the loss is {loss.item()}", wrong.tolist())
         self.epoch_metrics[0].update(pred, true, loss)
         self.batches_run += 1

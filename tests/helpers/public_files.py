@@ -6,6 +6,9 @@ Every writer fills a folder that ``dataset.path`` can name.
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import pickle
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,7 +20,18 @@ import torch
 from scipy import sparse
 from torch.nn.functional import one_hot
 
+from graphgps_pearl.data import molecules
+
 SPLITS = ("train", "val", "test")
+SMILES = (
+    "CC(=O)Oc1ccccc1C(=O)O",
+    "CN1C=NC2=C1C(=O)N(C(=O)N2C)C",
+    "CCO",
+    "C1CCCCC1N",
+    "OC(=O)C[C@H](N)C(=O)O",
+    "c1ccc2ccccc2c1",
+    "CC(C)Cc1ccc(cc1)C(C)C(=O)O",
+)
 
 
 def block_model(
@@ -118,3 +132,109 @@ def write_planetoid(folder: Path, name: str, columns: int, classes: int, missing
         neighbours[b].append(a)
     save("graph", neighbours)
     (folder / f"ind.{name}.test.index").write_text("".join(f"{i}\n" for i in test))
+
+
+def write_table(file: Path, rows: Sequence[Sequence[object]]) -> None:
+    """A gzipped CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress(text.getvalue().encode()))
+
+
+def molecule_graphs(count: int) -> list[dict[str, Any]]:
+    """Molecules as OGB's own ``smiles2graph`` has them."""
+    return [
+        molecules.to_graph(molecules.parse(SMILES[i % len(SMILES)]), "ogb").to_dict() for i in range(count)
+    ]
+
+
+def write_ogb(folder: Path, name: str, count: int = 10) -> None:
+    """OGB's CSV files of molhiv, molpcba (a third of whose labels are missing) or ppa."""
+    rng = np.random.default_rng(0)
+    raw = folder / name.replace("-", "_") / "raw"
+    if name == "ogbg-ppa":
+        graphs = []
+        for _ in range(count):
+            edges, _ = block_model(rng, np.zeros(12, int), 0.3, 0.0)
+            kept = edges[:, edges[0] < edges[1]].numpy()
+            graphs.append((12, None, kept, rng.random((kept.shape[1], 7)).round(3)))
+        labels = [[int(rng.integers(0, 37))] for _ in range(count)]
+    else:
+        held = molecule_graphs(count)
+        graphs = [(len(g["x"]), g["x"], g["edge_index"][:, ::2].numpy(), g["edge_attr"][::2]) for g in held]
+        tasks = 1 if name == "ogbg-molhiv" else 128
+        labels = [[int((i + j) % 2) for j in range(tasks)] for i in range(count)]
+        if tasks > 1:
+            labels = [["" if rng.random() < 0.3 else label for label in row] for row in labels]
+    write_table(raw / "num-node-list.csv.gz", [[nodes] for nodes, *_ in graphs])
+    write_table(raw / "num-edge-list.csv.gz", [[edges.shape[1]] for _, _, edges, _ in graphs])
+    write_table(raw / "edge.csv.gz", [pair for _, _, edges, _ in graphs for pair in edges.T.tolist()])
+    write_table(raw / "edge-feat.csv.gz", [row for *_, values in graphs for row in values.tolist()])
+    if name != "ogbg-ppa":
+        write_table(raw / "node-feat.csv.gz", [row for _, x, *_ in graphs for row in x.tolist()])
+    write_table(raw / "graph-label.csv.gz", labels)
+    kind = "species" if name == "ogbg-ppa" else "scaffold"
+    parts = {"train": range(4, count), "valid": range(2), "test": range(2, 4)}
+    for split, part in parts.items():
+        write_table(raw.parent / "split" / kind / f"{split}.csv.gz", [[i] for i in part])
+
+
+def write_pcqm4m(folder: Path, count: int = 40) -> None:
+    """PCQM4Mv2's table of SMILES and gaps, and its split; the last two have no label."""
+    smiles = [SMILES[i % len(SMILES)] for i in range(count)]
+    gaps: list[object] = [round(2 + 0.1 * i, 2) for i in range(count - 2)]
+    rows = [[i, text, gap] for i, (text, gap) in enumerate(zip(smiles, [*gaps, "", ""], strict=True))]
+    write_table(folder / "pcqm4m-v2" / "raw" / "data.csv.gz", [["idx", "smiles", "homolumogap"], *rows])
+    parts = {"train": range(count - 6), "valid": range(count - 6, count - 2)}
+    parts |= {"test-dev": range(count - 2, count - 1), "test-challenge": range(count - 1, count)}
+    arrays = {split: np.array(part) for split, part in parts.items()}
+    torch.save(arrays, folder / "pcqm4m-v2" / "split_dict.pt")
+
+
+def write_contacts(folder: Path, sizes: Sequence[int] = (6, 2, 2)) -> None:
+    """PyG's files of PCQM-Contact: the atoms other than carbon are in contact, both directions."""
+    (folder / "pcqmcontact").mkdir(parents=True)
+    for split, size in zip(SPLITS, sizes, strict=True):
+        rows = []
+        for graph in molecule_graphs(size):
+            atoms = (graph["x"][:, 0] != 5).nonzero().flatten()
+            atoms = atoms if len(atoms) > 1 else torch.tensor([0, len(graph["x"]) - 1])
+            both = torch.cartesian_prod(atoms, atoms).t()
+            both = both[:, both[0] != both[1]].contiguous()
+            parts = (graph["x"], graph["edge_attr"], graph["edge_index"], both, torch.ones(both.size(1)))
+            rows.append(parts)
+        torch.save(rows, folder / "pcqmcontact" / f"{split}.pt")
+
+
+def write_superpixels(folder: Path, classes: Sequence[int], columns: int = 2) -> None:
+    """The pickles of PascalVOC-SP or COCO-SP."""
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for split, size in zip(SPLITS, (4, 2, 2), strict=True):
+        graphs = []
+        for _ in range(size):
+            nodes = int(rng.integers(15, 25))
+            edges, _ = block_model(rng, np.zeros(nodes, int), 0.3, 0.0)
+            x, values = rng.random((nodes, 14)), rng.random((edges.size(1), columns))
+            labels = rng.choice(np.asarray(classes), nodes).tolist()
+            graphs.append((torch.from_numpy(x), torch.from_numpy(values), edges, labels))
+        (folder / f"{split}.pickle").write_bytes(pickle.dumps(graphs))
+
+
+def write_malnet(folder: Path) -> None:
+    """MalNet-Tiny's edge lists and names of the splits."""
+    rng = np.random.default_rng(0)
+    names: dict[str, list[str]] = {split: [] for split in SPLITS}
+    for kind in ("addisplay", "adware", "benign", "downloader", "trojan"):
+        place = folder / "malnet-graphs-tiny" / kind / "family"
+        place.mkdir(parents=True)
+        for i in range(4):
+            edges = rng.integers(0, 20, (40, 2)).tolist()
+            header = "# Directed graph\n# call graph\n# Nodes: 20\n# Edges: 40\n# FromNodeId\tToNodeId\n"
+            text = header + "".join(f"{a}\t{b}\n" for a, b in edges)
+            (place / f"{kind}{i}.edgelist").write_text(text)
+            names[SPLITS[max(0, i - 1)]].append(f"{kind}/family/{kind}{i}")
+    (folder / "split_info_tiny" / "type").mkdir(parents=True)
+    for split, part in names.items():
+        (folder / "split_info_tiny" / "type" / f"{split}.txt").write_text("\n".join(part) + "\n")
