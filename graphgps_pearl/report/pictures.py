@@ -61,12 +61,12 @@ def _annotate(path: Path, run: Run) -> None:
         raw = predict(model.network, graphs, cfg.train.batch_size)
         pred, true = (bundle.in_units(torch.from_numpy(values)).numpy() for values in raw)
         for name, figure in prediction_figures(pred, true, bundle.spec.task_type).items():
-            writer.add_figure(f"predictions/{split}_{name}", figure)
+            writer.add_figure(f"views/predictions_{split}_{name}", figure)
         some = list(graphs[: min(len(graphs), 64)])
         for name, encoder in model.positional_encoders().items():
             parts = encodings(encoder, some)
-            writer.add_figure(f"encodings/{name}_on_graphs", coloured_graphs(some, parts))
-            writer.add_figure(f"encodings/{name}_in_the_plane", plane(some, parts))
+            writer.add_figure(f"views/{name}_on_graphs", coloured_graphs(some, parts))
+            writer.add_figure(f"views/{name}_in_the_plane", plane(some, parts))
 
 
 def hyperparameters(run: Run) -> dict[str, Any]:

@@ -202,7 +202,7 @@ class Recorder(pl.Callback):
         for column, value in self.last_row.items():
             if column != "epoch":
                 split, _, name = column.rpartition("_")
-                tag = f"{split}/{name}" if column not in self.columns[:5] else f"run/{column}"
+                tag = f"{split}/{name}" if column not in self.columns[:5] else f"training/{column}"
                 self._writer.add_scalar(tag, value, epoch)
         self._writer.flush()
 

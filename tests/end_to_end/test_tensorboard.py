@@ -26,17 +26,17 @@ def board(tmp_path_factory) -> str:
 
 @pytest.mark.slow
 def test_runs_overlay_under_readable_names(board, tmp_path):
-    page = dom(f"{board}?tagFilter=mae%7Crun/#timeseries")
+    page = dom(f"{board}?tagFilter=mae%7Ctraining/#timeseries")
     for run in ("small-none/0", "small-rpearl/0"):
         assert run in page
     for tag in (
         "train/mae",
         "val/mae",
         "test/mae",
-        "run/lr",
-        "run/grad_norm",
-        "run/seconds",
-        "run/memory_mb",
+        "training/lr",
+        "training/grad_norm",
+        "training/seconds",
+        "training/memory_mb",
     ):
         assert tag in page
     screenshot(f"{board}#scalars&tagFilter=mae", tmp_path / "page.png")
@@ -45,8 +45,8 @@ def test_runs_overlay_under_readable_names(board, tmp_path):
 
 @pytest.mark.slow
 def test_pictures_of_predictions_and_encodings(board):
-    page = dom(f"{board}?tagFilter=predictions%7Cencodings#timeseries")
-    for tag in ("predictions/test_scatter", "encodings/RPEARL_on_graphs", "encodings/RPEARL_in_the_plane"):
+    page = dom(f"{board}?tagFilter=views#timeseries")
+    for tag in ("views/predictions_test_scatter", "views/RPEARL_on_graphs", "views/RPEARL_in_the_plane"):
         assert tag in page
 
 
