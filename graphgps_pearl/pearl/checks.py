@@ -33,7 +33,8 @@ def check_range(taps: Tensor) -> None:
     """The squares of the taps must not overflow: a norm computes them."""
     limit = torch.finfo(torch.promote_types(taps.dtype, torch.float32)).max ** 0.4
     if taps.numel():
-        largest = float(torch.stack(torch.aminmax(taps)).abs().max())
+        least, most = torch.aminmax(taps)
+        largest = float(torch.maximum(-least, most))
         if not largest < limit:
             raise ValueError(
                 f"the taps reach {largest:.2g}, too large for {taps.dtype}: use fewer (num_taps), or an "
