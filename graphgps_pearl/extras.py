@@ -10,7 +10,7 @@ from graphgps_pearl.errors import MissingExtraError
 #: Modules of ``graphgps_pearl[train]``; all of its commands need it.
 TRAIN = {
     *("lightning", "torchmetrics", "tensorboard", "yacs", "ogb", "rdkit"),
-    *("safetensors", "matplotlib", "pooch", "scipy", "networkx", "numpy", "yaml", "tqdm"),
+    *("safetensors", "matplotlib", "pooch", "scipy", "sklearn", "networkx", "numpy", "yaml", "tqdm"),
 }
 
 

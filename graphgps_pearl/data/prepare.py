@@ -110,7 +110,8 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
     raw_file = _cache_file(folder, known.name, parts)
     state, made = _stage(source, raw_file, lambda: _read(source, raw_file))
     refuse_bad_rows(source, state["skipped"], raw_file)
-    identity = cache.digest({key: state[key] for key in _CONTENT})
+    content = {key: state[key] for key in _CONTENT}
+    identity = cache.digest(content | ({"folds": splits.FOLDS} if _in_folds(source) else {}))
     whole = not cfg.dataset.subset and not state["skipped"]
     if cfg.dataset.check_totals and whole and (facts := source.facts()) is not None:
         check_facts(facts, state, known.name)
@@ -314,12 +315,17 @@ def _standardise(bundle: DataBundle) -> None:
     }
 
 
+def _in_folds(source: Source) -> bool:
+    mode = source.cfg.dataset.split_mode
+    return mode.startswith("cv-") or (mode == "standard" and source.standard_split_mode is not None)
+
+
 def _split_index(
     source: Source, known: DatasetSpec, state: dict[str, Any], table: GraphTable
 ) -> dict[str, Tensor]:
     chosen = source.cfg.dataset
     mode = chosen.split_mode
-    folds = mode.startswith("cv-") or (mode == "standard" and source.standard_split_mode is not None)
+    folds = _in_folds(source)
     if mode == "standard" and source.num_splits > 1:
         folds = True
         if chosen.split_index >= source.num_splits:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +14,7 @@ from graphgps_pearl.errors import ConfigError
 
 Index = NDArray[np.int64]
 _CV_SEED = 123  # the seed of GraphGPS's fold files
+FOLDS = "scikit-learn"  # what makes them; part of a run's record of its data
 
 
 def counts_of(fractions: Sequence[float], total: int) -> list[int]:
@@ -91,11 +94,16 @@ def domain_split(domains: Sequence[Any], ranks: Mapping[Any, float], seed: int) 
 
 
 def folds(labels: Sequence[int] | None, total: int, k: int, seed: int = _CV_SEED) -> list[Index]:
-    """k disjoint folds of nearly equal size; with labels, each class is spread evenly over them."""
-    rng = np.random.default_rng(seed)
-    classes = np.zeros(total, dtype=np.int64) if labels is None else np.asarray(labels)
-    order = np.concatenate([rng.permutation(np.flatnonzero(classes == c)) for c in np.unique(classes)])
-    return [np.sort(order[i::k]) for i in range(k)]
+    """k disjoint folds of nearly equal size; with labels, each class is spread evenly over them.
+
+    These are scikit-learn's, and with their seed GraphGPS's.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold  # takes a second
+
+    splitter = (KFold if labels is None else StratifiedKFold)(k, shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a class that is not in every fold
+        return [test for _, test in splitter.split(np.zeros(total), labels)]
 
 
 def cross_validation(fold_list: list[Index], fold: int) -> dict[str, Index]:
@@ -117,6 +125,10 @@ def by_mode(
     kind, k = parse_cv(mode)
     if kind == "stratifiedkfold" and labels is None:
         raise ConfigError(f"dataset.split_mode: {mode!r} needs classes; use cv-kfold-{k} for other targets")
+    if kind == "stratifiedkfold" and labels is not None and k > max(Counter(labels).values()):
+        raise ConfigError(
+            f"dataset.split_mode: {mode!r} asks for more folds than any class has graphs; use cv-kfold-{k}"
+        )
     if k > total:
         raise ConfigError(f"dataset.split_mode: {mode!r} asks for more folds than the {total} graphs")
     return cross_validation(folds(labels if kind == "stratifiedkfold" else None, total, k), fold)

@@ -300,6 +300,16 @@ def test_the_identity_is_that_of_the_content(cfg, make_cfg, table: Path, tmp_pat
     assert data.load(cfg).identity != first
 
 
+def test_a_run_in_folds_depends_on_what_made_them(make_cfg, monkeypatch) -> None:
+    def identity(mode: str) -> str:
+        return data.load(make_cfg("embedded", "wehi-logp", subset=30, split_mode=mode)).identity
+
+    random, folds = identity("random"), identity("cv-kfold-5")
+    monkeypatch.setattr(prepare.splits, "FOLDS", "another library")
+    assert identity("random") == random
+    assert identity("cv-kfold-5") != folds
+
+
 def test_damaged_caches_are_prepared_again_and_the_data_is_the_same(cfg, caplog) -> None:
     first = data.load(cfg, [Scale(2.0)])
     for file in prepared(cfg):

@@ -2,7 +2,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from graphgps_pearl.data import splits
@@ -66,14 +66,25 @@ def test_domain_splits_keep_domains_apart_outside_training(domains: list[int]) -
         assert min(counts[d] for d in seen) >= max(counts[d] for d in outside[1])
 
 
+@settings(deadline=None)  # the first call imports scikit-learn
 @given(st.lists(st.integers(0, 3), min_size=12, max_size=120), st.integers(3, 6))
 def test_folds_are_even_in_size_and_in_every_class(labels: list[int], k: int) -> None:
+    assume(max(Counter(labels).values()) >= k)
     parts = splits.folds(labels, len(labels), k)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(labels)))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     for label in set(labels):
         counts = [sum(labels[i] == label for i in part) for part in parts]
         assert max(counts) - min(counts) <= 1
+
+
+def test_the_folds_are_those_of_graphgps() -> None:
+    """First items of its fold files' recipe: scikit-learn's splitters, shuffled with seed 123."""
+    stratified = splits.folds([0] * 10 + [1] * 5, 15, 5)
+    assert [part.tolist() for part in stratified] == [[1, 6, 13], [5, 9, 14], [0, 3, 10], [2, 7, 11], [4, 8, 12]]
+    assert [part.tolist() for part in splits.folds(None, 9, 3)] == [[0, 5, 7], [1, 3, 6], [2, 4, 8]]
+    with pytest.raises(ConfigError, match="more folds than any class has graphs; use cv-kfold-5"):
+        splits.by_mode("cv-stratifiedkfold-5", 9, [0, 1, 2] * 3, FRACTIONS, 0, 0)
 
 
 def test_every_fold_is_test_once_and_validation_once() -> None:
