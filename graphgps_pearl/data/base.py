@@ -8,6 +8,7 @@ what its graphs depend on (:meth:`Source.fingerprint`, part of the cache key), a
 from __future__ import annotations
 
 import pickle
+import struct
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -209,6 +210,7 @@ BROKEN = (
     RuntimeError,
     OverflowError,
     MemoryError,
+    struct.error,
     RecursionError,
     zipfile.BadZipFile,
 )

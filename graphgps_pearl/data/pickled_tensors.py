@@ -1,5 +1,7 @@
 """Tensors and arrays as they stand in a pickle: kept as bytes, decoded when asked for.
 
+Pickles are read by :class:`BoundedUnpickler`, which is Python's own written in Python: that in C believes the
+memo numbers in the stream and reserves memory for them, and four changed bytes can ask for 64 GB.
 ``torch.storage._load_from_bytes`` would unpickle a tensor's inner bytes without any check. Here they are
 read as numbers where they are in torch's old format, and by ``torch.load(weights_only=True)`` in its zip
 format.
@@ -12,14 +14,13 @@ import math
 import pickle
 import warnings
 import zipfile
+from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from graphgps_pearl.data.pickle_scan import scan
 
 _MAGIC = pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2)
 _VERSION = 1001
@@ -35,8 +36,70 @@ _STORAGE_TYPES = {
 }
 
 
+_OPCODES = (
+    *(pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.GLOBAL, pickle.STACK_GLOBAL),
+    *(pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BINFLOAT),
+    *(pickle.BININT, pickle.BININT1, pickle.BININT2, pickle.LONG1, pickle.LONG4),
+    *(
+        pickle.SHORT_BINUNICODE,
+        pickle.BINUNICODE,
+        pickle.BINUNICODE8,
+        pickle.SHORT_BINSTRING,
+        pickle.BINSTRING,
+    ),
+    *(pickle.SHORT_BINBYTES, pickle.BINBYTES, pickle.BINBYTES8),
+    *(pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3),
+    *(pickle.EMPTY_LIST, pickle.APPEND, pickle.APPENDS, pickle.EMPTY_DICT, pickle.REDUCE, pickle.NEWOBJ),
+    *(pickle.BINGET, pickle.LONG_BINGET, pickle.BINPUT, pickle.LONG_BINPUT, pickle.MEMOIZE, pickle.BINPERSID),
+)
+_KEYS = (str, bytes, int, float, type(None))
+
+
 class RefusedPickleError(pickle.UnpicklingError):
     """The pickle holds, or asks for, something that no dataset needs."""
+
+
+class BoundedUnpickler(pickle._Unpickler):
+    """Reads the opcodes that datasets use, and no other; subclasses say what names stand for.
+
+    Lists and dicts hold anything. The keys of dicts are plain values: hashing tuples in tuples recurses, and
+    their number may be exponential in that of the stream's bytes. State is given to stand-ins alone.
+    """
+
+    stack: list[Any]
+
+    def _refuse(self) -> None:
+        raise RefusedPickleError("it has an opcode that datasets do not use")
+
+    def _set_items(self, items: list[Any]) -> None:
+        target, keys = self.stack[-1], items[::2]
+        if type(target) is not dict and type(target) is not OrderedDict:
+            raise RefusedPickleError("it sets items of what is no dict")
+        if not all(isinstance(key, _KEYS) for key in keys):
+            raise RefusedPickleError("it has a dict whose keys are neither text nor numbers")
+        target.update(zip(keys, items[1::2], strict=True))
+
+    def _set_item(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self._set_items([key, value])
+
+    def _build(self) -> None:
+        state = self.stack.pop()
+        if not isinstance(self.stack[-1], PickledNumberType | PickledArray | PickledMatrix):
+            raise RefusedPickleError("it gives a state to what has none")
+        self.stack[-1].__setstate__(state)
+
+    dispatch: ClassVar[dict[int, Any]] = {
+        **dict.fromkeys(range(256), _refuse),
+        **{code[0]: pickle._Unpickler.dispatch[code[0]] for code in _OPCODES},
+        pickle.SETITEM[0]: _set_item,
+        pickle.SETITEMS[0]: lambda self: self._set_items(self.pop_mark()),
+        pickle.BUILD[0]: _build,
+    }
+
+    def persistent_load(self, pid: Any) -> Any:
+        """Nothing outside the stream."""
+        raise RefusedPickleError("it refers to objects outside itself")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +203,7 @@ class PickledMatrix:
         return dense
 
 
-class _HeaderReader(pickle.Unpickler):
+class _HeaderReader(BoundedUnpickler):
     """The header of a storage: numbers, strings and the name of a storage's type, nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -162,12 +225,10 @@ def _old_format(payload: bytes) -> Tensor:
     length in eight bytes, the numbers. Measured on ZINC: 0.07 ms a
     tensor where ``torch.load`` takes 0.30 ms, and there are 36,000 of them.
     """
-    at, parts = len(_MAGIC), []
-    for _ in range(4):
-        end = scan(payload, at)
-        parts.append(_HeaderReader(io.BytesIO(payload[at:end])).load())
-        at = end
-    version, system, storage, keys = parts
+    stream = io.BytesIO(payload)
+    stream.seek(len(_MAGIC))
+    version, system, storage, keys = (_HeaderReader(stream).load() for _ in range(4))
+    at = stream.tell()
     if version != _VERSION or not isinstance(system, dict) or system.get("little_endian") is not True:
         raise RefusedPickleError("a tensor's bytes are of another version or byte order")
     if not isinstance(storage, tuple) or len(storage) != 2 or not isinstance(keys, list) or len(keys) != 1:

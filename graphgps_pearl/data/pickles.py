@@ -8,7 +8,6 @@ Tensors are decoded only when asked for, since of ZINC's quarter million molecul
 from __future__ import annotations
 
 import io
-import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -21,8 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphgps_pearl.data.base import BROKEN, first_line
-from graphgps_pearl.data.pickle_scan import scan
 from graphgps_pearl.data.pickled_tensors import (
+    BoundedUnpickler,
     PickledArray,
     PickledMatrix,
     PickledNumberType,
@@ -61,22 +60,18 @@ _STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
-class _Reader(pickle.Unpickler):
+class _Reader(BoundedUnpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _STAND_INS:
             raise RefusedPickleError(f"it asks for {module}.{name}, which no dataset needs, and was not run")
         return _STAND_INS[module, name]
 
-    def persistent_load(self, pid: Any) -> Any:
-        raise RefusedPickleError("it refers to objects outside itself")
-
 
 def read_pickle(path: Path) -> Any:
     """Lists, dicts, numbers, strings and stand-ins for tensors and arrays; DataError for anything else."""
     try:
-        content = path.read_bytes()
-        scan(content)
-        return _Reader(io.BytesIO(content), encoding="latin1").load()  # Python 2 wrote bytes as text
+        # Python 2 wrote bytes as text.
+        return _Reader(io.BytesIO(path.read_bytes()), encoding="latin1").load()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from error
     except BROKEN as error:

@@ -81,7 +81,13 @@ def test_folds_are_even_in_size_and_in_every_class(labels: list[int], k: int) ->
 def test_the_folds_are_those_of_graphgps() -> None:
     """First items of its fold files' recipe: scikit-learn's splitters, shuffled with seed 123."""
     stratified = splits.folds([0] * 10 + [1] * 5, 15, 5)
-    assert [part.tolist() for part in stratified] == [[1, 6, 13], [5, 9, 14], [0, 3, 10], [2, 7, 11], [4, 8, 12]]
+    assert [part.tolist() for part in stratified] == [
+        [1, 6, 13],
+        [5, 9, 14],
+        [0, 3, 10],
+        [2, 7, 11],
+        [4, 8, 12],
+    ]
     assert [part.tolist() for part in splits.folds(None, 9, 3)] == [[0, 5, 7], [1, 3, 6], [2, 4, 8]]
     with pytest.raises(ConfigError, match="more folds than any class has graphs; use cv-kfold-5"):
         splits.by_mode("cv-stratifiedkfold-5", 9, [0, 1, 2] * 3, FRACTIONS, 0, 0)

@@ -30,12 +30,12 @@ def write_tu(folder: Path, name: str, graphs: int, classes: int) -> None:
 @pytest.mark.parametrize(("name", "classes"), [("REDDIT-BINARY", 2), ("REDDIT-MULTI-5K", 5)])
 def test_the_graphs_are_those_of_pygs_own_reader(make_cfg, tmp_path: Path, name: str, classes: int) -> None:
     raw = tmp_path / "TUDataset" / name / "raw"
-    write_tu(raw, name, 40, classes)
+    write_tu(raw, name, 50, classes)
     cfg = make_cfg("PyG-TUDataset", name, path=tmp_path / "TUDataset", check_totals=False)
     cfg.dataset.task_type = "classification"
     theirs, slices, _ = read_tu_data(str(raw), name)
     expected = set()
-    for i in range(40):
+    for i in range(50):
         cut = slice(int(slices["edge_index"][i]), int(slices["edge_index"][i + 1]))
         pairs = tuple(map(tuple, theirs.edge_index[:, cut].t().tolist()))
         expected.add((pairs, theirs._num_nodes[i], int(theirs.y[i])))
@@ -45,9 +45,9 @@ def test_the_graphs_are_those_of_pygs_own_reader(make_cfg, tmp_path: Path, name:
         bundle = data.load(cfg)
         assert bundle.spec.dim_out == classes
         assert {part: len(graphs) for part, graphs in bundle.splits.items()} == {
-            "train": 32,
-            "val": 4,
-            "test": 4,
+            "train": 40,
+            "val": 5,
+            "test": 5,
         }
         for graph in bundle.splits["test"]:
             found.add((tuple(map(tuple, graph.edge_index.t().tolist())), graph.num_nodes, int(graph.y)))
