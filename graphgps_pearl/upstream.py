@@ -222,12 +222,26 @@ def bridge_processed_files() -> None:
     torch.serialization.add_safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage])
 
 
+def bridge_peptides_targets() -> None:
+    """``torch.Tensor([row])`` takes a row of a pandas table again, in upstream's Peptides-struct.
+
+    Why: pandas 3 no longer reads ``row[0]`` as a position, which is how torch walks through a Series.
+    """
+    peptides: Any = importlib.import_module("graphgps.loader.dataset.peptides_structural")
+
+    def tensor(rows: Iterable[Any]) -> Any:
+        return peptides.torch.FloatTensor([list(row) for row in rows])
+
+    peptides.torch = _with(peptides.torch, Tensor=tensor)
+
+
 BRIDGES: tuple[Callable[[], None], ...] = (
     bridge_posenc_stats,
     bridge_mean_squared_error,
     bridge_reduce_on_plateau,
     bridge_shortest_path,
     bridge_processed_files,
+    bridge_peptides_targets,
 )
 
 

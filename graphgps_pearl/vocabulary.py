@@ -16,6 +16,7 @@ PEARL_ACTIVATIONS = (
     *("relu", "gelu", "silu", "elu", "leaky_relu", "tanh", "sigmoid", "softplus"),
     *("square", "cube", "identity"),
 )
+PHI_ENDS = ("activation", "linear")  # how GIN layers of Φ end; linear: as in the authors' code
 PAIR_BIASES = ("none", "shared", "per_layer")
 
 # other encodings

@@ -83,14 +83,22 @@ def prepare(data):
     enabled = [key.split('_', 1)[1] for key, group in groups.items() if group.enable]
     return partial(compute_posenc_stats, pe_types=enabled, is_undirected=True, cfg=cfg)(data)
 """,
+    "graphgps/loader/dataset/__init__.py": "from . import peptides_structural",
+    "graphgps/loader/dataset/peptides_structural.py": """
+import torch
+
+def targets(table):
+    return torch.cat([torch.Tensor([table.iloc[i][['b', 'a']]]) for i in range(len(table))])
+""",
     "graphgps/optimizer/__init__.py": "from . import extra_optimizers",
     "graphgps/optimizer/extra_optimizers.py": "import torch.optim as optim",
     "graphgps/logger.py": "from sklearn.metrics import mean_squared_error",
     "main.py": """
 import os, sys
-import networkx, torch
+import networkx, pandas, torch
 import graphgps
 from graphgps import logger, loader
+from graphgps.loader.dataset.peptides_structural import targets
 from graphgps.encoder.graphormer_encoder import nx
 from graphgps.optimizer.extra_optimizers import optim
 from torch_geometric.data import Batch, Data, InMemoryDataset
@@ -128,6 +136,7 @@ if __name__ == '__main__':
           scatter_max(src, index, dim=0, dim_size=2)[0].tolist(), scatter_add(src, index, dim=0).tolist())
     torch.save(InMemoryDataset.collate([data, data]), os.path.join(cfg.out_dir, 'processed.pt'))
     print('load', torch.load(os.path.join(cfg.out_dir, 'processed.pt'))[0])
+    print('targets', targets(pandas.DataFrame({'a': [1.5, 2.5], 'b': [3, 4]})).tolist())
     print('argv', sys.argv[1:3], os.path.basename(sys.argv[0]))
 """,
 }
@@ -169,6 +178,7 @@ def test_an_unmodified_checkout_trains_with_our_encodings(checkout: Path) -> Non
         "paths [0, 1, 2] [0, 1, 2] False",
         "scatter [3.0, 4.0] [3.0, 4.0] [2.0, 4.0] [3.0, 4.0]",
         "load Data(x=[8, 1], edge_index=[2, 16])",
+        "targets [[3.0, 1.5], [4.0, 2.5]]",
         "argv ['--cfg', 'config.yaml'] main.py",
     ]
 

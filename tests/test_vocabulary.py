@@ -23,6 +23,7 @@ def test_what_is_named_is_what_is_implemented():
         (pearl.BPEARL, "gso", vocabulary.OPERATORS),
         (pearl.BPEARL, "norm", vocabulary.NORMS),
         (pearl.BPEARL, "skip", vocabulary.SKIPS),
+        (pearl.BPEARL, "end", vocabulary.PHI_ENDS),
         (pearl.BPEARL, "pool", vocabulary.PAIR_POOLS),
         (pearl.RPEARL, "pool", vocabulary.POOLS),
         (pearl.RPEARL, "distribution", vocabulary.DISTRIBUTIONS),

@@ -18,6 +18,7 @@ from graphgps_pearl.vocabulary import (
     PAIR_BIASES,
     PAIR_POOLS,
     PEARL_ACTIVATIONS,
+    PHI_ENDS,
     POOLS,
     RAW_NORMS,
     SKIPS,
@@ -137,6 +138,12 @@ def _phi(pool: str, pools: tuple[str, ...], scale: bool) -> dict[str, Key]:
             "residual", "Skip connections of Φ; sum = the layers' outputs are added up.", choices=SKIPS
         ),
         "act": Key("relu", "Activation inside Φ.", choices=PEARL_ACTIVATIONS),
+        "end": Key(
+            "activation",
+            "End of a GIN layer of Φ; linear = no activation, and the last layer's linear map instead of a "
+            "readout, as the authors' code has it.",
+            choices=PHI_ENDS,
+        ),
         "pool": Key(
             pool,
             f"Statistic over the samples: {', '.join(pools)}; several are joined by + and projected.",

@@ -268,6 +268,15 @@ def _pearl(cfg: CfgNode) -> Iterator[str]:
         group = f"posenc_{encoding}"
         if not cfg[group].num_layers and not cfg[group].num_taps:
             yield f"{group}.num_layers = 0: needs {group}.num_taps >= 1, or Φ has no layer at all"
+        if cfg[group].end == "linear":
+            if not cfg[group].num_layers:
+                yield f"{group}.end = linear: is the end of GIN layers, and {group}.num_layers is 0"
+            several = cfg[group].num_layers + min(cfg[group].num_taps, 1) > 1
+            if cfg[group].skip == "sum" and several and cfg[group].hidden_dim != cfg[group].dim_pe:
+                yield (
+                    f"{group}.skip = sum: adds all layers' outputs; {group}.end = linear gives the last one "
+                    f"{group}.dim_pe columns; set {group}.hidden_dim to {cfg[group].dim_pe} too"
+                )
         if cfg[group].norm == "graph" and not cfg[group].num_taps:
             yield f"{group}.norm = graph: is that of the generalised layer; needs {group}.num_taps >= 1"
         if cfg[group].norm == "layer" and cfg[group].hidden_dim == 1:

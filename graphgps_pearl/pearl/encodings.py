@@ -151,6 +151,7 @@ class RPEARL(PEARL):
         eval_seed: int = 0,
         num_eval_draws: int = 1,
         tap_moments: bool = False,
+        end: str = "activation",
     ) -> None:
         _check_taps("tap_moments", tap_moments, num_taps)
         phi = build_phi(
@@ -163,6 +164,7 @@ class RPEARL(PEARL):
             norm=norm,
             skip=skip,
             act=act,
+            end=end,
             bias=_readout_has_bias(pool),
         )
         more = 2 * num_taps - 2 if tap_moments else 0
@@ -326,6 +328,8 @@ class BPEARL(PEARL):
             graph at a time.
         skip: ``none``, ``residual`` (X + f(X)) or ``sum`` (the sum of all layers' outputs).
         act: name of the activation.
+        end: how GIN layers end: ``activation``, or ``linear`` (no activation, and the last layer's linear map
+            instead of a readout, as in the authors' code).
         pool: statistic over m: ``sum``, ``mean``, ``var``, ``std``, ``max``, ``self`` (the term m = v), or
             several joined by ``+``, which one linear layer projects to ``dim_pe`` columns.
         scale: divide by :math:`\sqrt{n} L`, n the nodes of the graph and L the layers of :math:`\Phi` (remark
@@ -365,6 +369,7 @@ class BPEARL(PEARL):
         tap_diagonal: bool = False,
         return_pairs: bool = False,
         quotient: bool | None = None,
+        end: str = "activation",
     ) -> None:
         _check_taps("tap_diagonal", tap_diagonal, num_taps)
         phi = build_phi(
@@ -377,6 +382,7 @@ class BPEARL(PEARL):
             norm=norm,
             skip=skip,
             act=act,
+            end=end,
             bias=_readout_has_bias(pool),
         )
         more = num_taps - 1 if tap_diagonal else 0

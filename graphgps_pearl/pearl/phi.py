@@ -23,7 +23,7 @@ from graphgps_pearl.pearl.checks import check_at_least, check_name, check_range
 from graphgps_pearl.pearl.hooks import apply_layer
 from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm
 from graphgps_pearl.pearl.rows import Rows
-from graphgps_pearl.vocabulary import SKIPS
+from graphgps_pearl.vocabulary import PHI_ENDS, SKIPS
 
 
 def _cube(x: Tensor) -> Tensor:
@@ -117,7 +117,8 @@ class TapLayer(Layer):
 class GINLayer(Layer):
     r"""The GIN layer :math:`X' = MLP((1 + \epsilon) X + A X)`, :math:`\epsilon` learned from 0.
 
-    Every linear map of the MLP is followed by the normalisation and the activation.
+    Every linear map of the MLP is followed by the normalisation and the activation; the last one by what
+    ``end`` says: ``activation`` (both), ``norm`` (no activation) or ``linear`` (neither, with a bias).
     """
 
     def __init__(
@@ -129,17 +130,23 @@ class GINLayer(Layer):
         mlp_hidden: int | None = None,
         act: str = "relu",
         norm: str = "batch",
+        end: str = "activation",
+        bias: bool = True,
     ) -> None:
         super().__init__()
+        check_name("end", end, ("norm", *PHI_ENDS))
         check_at_least(1, mlp_layers=mlp_layers, mlp_hidden=mlp_hidden)
         check_name("act", act, ACTIVATIONS)
-        self.in_dim, self.out_dim, self.act = in_dim, out_dim, act
+        self.in_dim, self.out_dim, self.act, self.end = in_dim, out_dim, act, end
         widths = [in_dim, *[mlp_hidden or out_dim] * (mlp_layers - 1), out_dim]
         self.eps = nn.Parameter(torch.zeros(1))
+        norms = [norm] * (mlp_layers - 1) + ["none" if end == "linear" else norm]
+        biases = [not has_own_bias(name) for name in norms]
+        biases[-1] = bias and biases[-1]
         self.linears = nn.ModuleList(
-            nn.Linear(a, b, bias=not has_own_bias(norm)) for a, b in pairwise(widths)
+            nn.Linear(a, b, bias=own) for (a, b), own in zip(pairwise(widths), biases, strict=True)
         )
-        self.norms = nn.ModuleList(make_norm(norm, width) for width in widths[1:])
+        self.norms = nn.ModuleList(map(make_norm, norms, widths[1:]))
 
     def reset_parameters(self) -> None:
         """Draw new weights and set epsilon to 0."""
@@ -150,12 +157,16 @@ class GINLayer(Layer):
     def forward(self, x: Tensor, rows: Rows) -> Tensor:
         """Rows :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`."""
         x = (1 + self.eps) * rows.own(x) + rows.neighbours(x)
-        for linear, norm in zip(self.linears, self.norms, strict=True):
-            x = ACTIVATIONS[self.act](norm(linear(x), rows))
+        for number, (linear, norm) in enumerate(zip(self.linears, self.norms, strict=True), start=1):
+            x = norm(linear(x), rows)
+            if number < len(self.linears) or self.end == "activation":
+                x = ACTIVATIONS[self.act](x)
         return x
 
     def __repr__(self) -> str:
         sizes = f"{self.in_dim}, {self.out_dim}, mlp_layers={len(self.linears)}"
+        if self.end != "activation":
+            sizes += f", end={self.end!r}"
         return f"{type(self).__name__}({sizes}, act={self.act!r}, norm={type(self.norms[0]).__name__})"
 
 
@@ -226,28 +237,37 @@ def build_phi(
     norm: str,
     skip: str,
     act: str,
+    end: str = "activation",
     bias: bool = True,
 ) -> Phi:
     r"""The paper's :math:`\Phi` on scalar signals: a generalised layer (unless K = 0), then GIN layers.
 
     ``norm="graph"`` is for the generalised layer, as in the authors' code; the others have batch norm.
+    ``end="linear"`` is theirs too: GIN layers end with the normalisation, the last one with its linear map,
+    which gives the ``out_dim`` columns, and there is no readout.
     """
+    check_name("end", end, PHI_ENDS)
     check_at_least(1, dim_pe=out_dim, hidden_dim=hidden_dim)
     check_at_least(0, num_layers=num_layers, num_taps=num_taps)
     if num_taps == 0 and num_layers == 0:
         raise ValueError("num_taps and num_layers are both 0: there is no layer left")
     if num_taps == 0 and norm == "graph":
         raise ValueError("norm 'graph' is that of the generalised layer, which num_taps=0 omits")
+    if end == "linear" and num_layers == 0:
+        raise ValueError("end 'linear' is that of GIN layers, and num_layers is 0")
     layers: list[Layer] = []
     if num_taps > 0:
         layers.append(TapLayer(1, hidden_dim, num_taps, act=act, norm=norm, bias=not has_own_bias(norm)))
     inner = "batch" if norm == "graph" else norm
-    for _ in range(num_layers):
-        width = hidden_dim if layers else 1
-        layers.append(
-            GINLayer(width, hidden_dim, mlp_layers=mlp_layers, mlp_hidden=mlp_hidden, act=act, norm=inner)
-        )
-    return Phi(layers, skip=skip, out_dim=out_dim, bias=bias)
+    widths = [hidden_dim if num_taps else 1, *[hidden_dim] * num_layers]
+    ends = [end] * num_layers
+    if end == "linear":
+        widths[-1] = out_dim
+        ends[:-1] = ["norm"] * (num_layers - 1)
+    mlp = {"mlp_layers": mlp_layers, "mlp_hidden": hidden_dim if mlp_hidden is None else mlp_hidden}
+    for (before, after), last in zip(pairwise(widths), ends, strict=True):
+        layers.append(GINLayer(before, after, **mlp, act=act, norm=inner, end=last, bias=bias))
+    return Phi(layers, skip=skip, out_dim=None if end == "linear" else out_dim, bias=bias)
 
 
 def _check_widths(layers: Sequence[Layer], skip: str) -> None:

@@ -116,7 +116,9 @@ def gin_layer(layer: Any, X: Matrices, A: list[Tensor]) -> Matrices:
     """X' = MLP((1 + ε) X + A X)."""
     Z = [[(1 + layer.eps) * x + a @ x for x in xs] for xs, a in zip(X, A, strict=True)]
     for linear, norm in zip(layer.linears, layer.norms, strict=True):
-        Z = _each(ACTIVATIONS[layer.act], normalise(norm, _each(linear, Z)))
+        Z = normalise(norm, _each(linear, Z))
+        if linear is not layer.linears[-1] or layer.end == "activation":
+            Z = _each(ACTIVATIONS[layer.act], Z)
     return Z
 
 

@@ -17,7 +17,7 @@ from helpers.network_configs import SMALL, ZINC, make
 from graphgps_pearl import BPEARL, RPEARL
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers import build_gps_layer
-from graphgps_pearl.vocabulary import GLOBAL_LAYERS, LOCAL_LAYERS, NORMS
+from graphgps_pearl.vocabulary import GLOBAL_LAYERS, LOCAL_LAYERS, NORMS, PHI_ENDS, SKIPS
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 Case = tuple[dict[str, object], Callable[[], object]]
@@ -57,6 +57,12 @@ def pearl() -> list[Case]:
         cases += [
             case(encoding, num_taps=k, num_layers=depth, norm=norm, hidden_dim=width, **{option: on})
             for k, depth, norm, width, on in grid
+        ]
+    for encoding in (BPEARL, RPEARL):
+        ends = product(PHI_ENDS, (0, 1, 2), (0, 1), SKIPS, (4, 5))
+        cases += [
+            case(encoding, end=end, num_layers=depth, num_taps=k, skip=skip, hidden_dim=width)
+            for end, depth, k, skip, width in ends
         ]
     chunks = product(NORMS, (0, 1, 3, 9))
     return cases + [case(RPEARL, norm=norm, chunk_size=size, num_samples=3) for norm, size in chunks]

@@ -57,6 +57,17 @@ def test_every_depth_and_statistic(encoding: str) -> None:
             check(module)
 
 
+@pytest.mark.parametrize("encoding", ["B", "R"])
+def test_layers_that_end_with_a_linear_map(encoding: str) -> None:
+    for norm, skip, num_layers, mlp_layers in product(
+        ("batch", "none"), ("none", "residual"), (1, 3), (1, 2)
+    ):
+        options = {"norm": norm, "skip": skip, "num_layers": num_layers, "mlp_layers": mlp_layers}
+        module = build(encoding, True, end="linear", num_taps=2, **options)
+        assert module.phi.readout is None
+        check(module)
+
+
 @pytest.mark.parametrize("act", ACTIVATIONS)
 def test_every_activation(act: str) -> None:
     check(build("B", True, act=act, num_taps=2))

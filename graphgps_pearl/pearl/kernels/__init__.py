@@ -34,6 +34,8 @@ def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor |
     if x.device.type != "cpu" or not x.numel() or torch.is_autocast_enabled("cpu"):
         return None
     if isinstance(layer, GINLayer):
+        if layer.end != "activation":
+            return None
         chain = _chain(
             [linear.weight for linear in layer.linears if isinstance(linear, nn.Linear)], layer.norms, x
         )
