@@ -55,7 +55,7 @@ MESSAGE_PASSING = {  # gnn.layer_type of GraphGym and the local layer of GPS tha
 }
 ATTENTION_GATES = ("none", "head", "channel")
 LAYER_NORMS = ("batch", "layer", "none")
-NETWORKS = ("GPSModel", "custom_gnn")
+NETWORKS = ("GPSModel", "custom_gnn", "SANTransformer")
 STAGES = ("stack", "skipsum")
 GRAPH_HEADS = ("graph", "san_graph", "mlp_graph")
 NODE_HEADS = ("node", "inductive_node")  # one head; GraphGPS names it by the kind of split

@@ -9,6 +9,7 @@ import pytest
 from helpers.upstream_configs import ZINC_RWSE
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+BEGIN, END = "<!-- begin: made by scripts/upstream_configs.py -->\n", "<!-- end -->\n"
 SCRIPTS = sorted((REPOSITORY / "run").glob("*.sh"))
 
 
@@ -107,11 +108,24 @@ def test_upstream_configs_are_counted(tmp_path):
     folder.mkdir(parents=True)
     (folder / "zinc-GPS+RWSE.yaml").write_text(ZINC_RWSE)
     (folder / "zinc-GPSwGraphormer.yaml").write_text(ZINC_RWSE.replace("+Transformer", "+BiasedTransformer"))
-    (folder / "actor-GPS.yaml").write_text(ZINC_RWSE.replace("PyG-ZINC", "PyG-Actor"))
+    (folder / "actor-GPS.yaml").write_text(ZINC_RWSE.replace("PyG-ZINC", "PyG-Actors"))
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}old\n{END}after\n")
     script = REPOSITORY / "scripts" / "upstream_configs.py"
-    done = subprocess.run([sys.executable, script, tmp_path, "--reasons"], capture_output=True, text=True)
+    words = [sys.executable, script, tmp_path, "--write", page]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "| ZINC | 2 | 1 | 1 |" in done.stdout
-    assert "| Actor, WebKB, WikipediaNetwork | 1 | 1 | 0 |" in done.stdout
-    assert "| all | 3 | 2 | 1 |" in done.stdout
-    assert "zinc-GPSwGraphormer.yaml: does not load" in done.stdout and "'PyG-Actor'" in done.stdout
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| ZINC | 2 | 1 | 1 |" in text
+    assert "| Actor, WebKB, WikipediaNetwork | 1 | 1 | 0 |" in text
+    assert "| all | 3 | 2 | 1 |" in text
+    assert "| `GPS/zinc-GPSwGraphormer.yaml` | does not load: gt.layer_type" in text
+    assert "'PyG-Actors'" in text
+
+
+def test_the_page_has_the_script_s_tables():
+    text = (REPOSITORY / "docs" / "coming-from-graphgps.md").read_text()
+    table = text.partition(BEGIN)[2].partition(END)[0]
+    _, load, train = map(int, re.search(r"\| all \| (\d+) \| (\d+) \| (\d+) \|", table).groups())
+    assert load >= 78 and train >= 60

@@ -15,7 +15,7 @@ from graphgps_pearl.vocabulary import (
 )
 
 _MODEL = {
-    "type": Key("gnn", "Network: GPSModel, custom_gnn, or one registered with GraphGym."),
+    "type": Key("gnn", "Network: GPSModel, custom_gnn, SANTransformer, or one registered with GraphGym."),
     "loss_fun": Key(
         "cross_entropy",
         "Loss: l1, mse, cross_entropy, weighted_cross_entropy, or a registered one; left out, mse for "
@@ -47,6 +47,8 @@ _GT = {
     "degree_scaler": Key(False, "Scale what attention gives by log(1 + degree), as GRIT does."),
     "batch_norm": Key(True, "Batch norm in every layer."),
     "layer_norm": Key(False, "Graph-wise layer norm in every layer, instead of batch norm."),
+    "full_graph": Key(True, "SANTransformer: attention also between nodes without an edge."),
+    "gamma": Key(1e-5, "SANTransformer: weight of that attention.", min=0),
     "pna_degrees": Key(
         [],
         "Histogram of the training nodes' degrees for PNA; empty = counted from the data.",

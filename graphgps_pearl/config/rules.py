@@ -192,10 +192,17 @@ def _gps_layers(cfg: CfgNode) -> Iterator[str]:
     if cfg.model.type == "custom_gnn" and cfg.gnn.stage_type not in STAGES:
         expected = ", ".join(STAGES)
         yield f"gnn.stage_type = {cfg.gnn.stage_type}: expected one of {expected} for model.type custom_gnn"
-    if cfg.model.type != "GPSModel":
+    gt, (local, attention), san = cfg.gt, _parts(cfg), cfg.model.type == "SANTransformer"
+    if cfg.model.type != "GPSModel" and not san:
         return
-    gt, (local, attention) = cfg.gt, _parts(cfg)
-    if local not in LOCAL_LAYERS or attention not in GLOBAL_LAYERS:
+    if san and gt.layer_type != "SANLayer":
+        yield f"gt.layer_type = {gt.layer_type}: expected SANLayer for model.type SANTransformer"
+    if attention == "BiasedTransformer":
+        yield (
+            f"gt.layer_type = {gt.layer_type}: Graphormer's attention is not offered; the nearest is "
+            f"{local}+Transformer with BPEARL and posenc_BPEARL.pair_bias = shared"
+        )
+    if not san and (local not in LOCAL_LAYERS or attention not in GLOBAL_LAYERS):
         known = {"+".join(pair).lower(): "+".join(pair) for pair in product(LOCAL_LAYERS, GLOBAL_LAYERS)}
         near = get_close_matches(gt.layer_type.lower(), known, n=1)
         yield (
@@ -207,7 +214,7 @@ def _gps_layers(cfg: CfgNode) -> Iterator[str]:
         yield "gt.layer_type = None+None: expected a local or a global part that is not None"
     if gt.dim_hidden != cfg.gnn.dim_inner:
         yield f"gt.dim_hidden = {gt.dim_hidden}: must equal gnn.dim_inner, which is {cfg.gnn.dim_inner}"
-    if gt.dim_hidden % gt.n_heads and (attention != "None" or local == "GAT"):
+    if gt.dim_hidden % gt.n_heads and (san or attention != "None" or local == "GAT"):
         width = gt.dim_hidden
         divisors = ", ".join(str(heads) for heads in range(1, min(width, 64) + 1) if width % heads == 0)
         yield f"gt.n_heads = {gt.n_heads}: must divide gt.dim_hidden, which is {width}; {divisors} do"
@@ -311,8 +318,8 @@ def _pairs(cfg: CfgNode) -> Iterator[str]:
     kind = cfg.posenc_BPEARL.pair_bias
     if kind != "none":
         wrong = f"posenc_BPEARL.pair_bias = {kind}: "
-        if cfg.model.type == "custom_gnn":
-            yield f"{wrong}model.type custom_gnn has no attention to add it to; use GPSModel, or none"
+        if cfg.model.type in ("custom_gnn", "SANTransformer"):
+            yield f"{wrong}model.type {cfg.model.type} cannot add it to attention; use GPSModel, or none"
         if attention == "Performer":
             yield f"{wrong}Performer never forms the logits it would be added to; use Transformer, or none"
         if attention == "None":
@@ -340,6 +347,8 @@ def _edges(cfg: CfgNode) -> Iterator[str]:
     local, custom = _parts(cfg)[0], cfg.gnn.layer_type if cfg.model.type == "custom_gnn" else ""
     if local in NEED_EDGES:
         yield f"dataset.edge_encoder = False: {local} in gt.layer_type needs edge features; {remedy}"
+    if cfg.model.type == "SANTransformer":
+        yield f"dataset.edge_encoder = False: model.type SANTransformer needs edge features; {remedy}"
     if MESSAGE_PASSING.get(custom) in NEED_EDGES:
         yield f"dataset.edge_encoder = False: gnn.layer_type {custom} needs edge features; {remedy}"
 

@@ -69,8 +69,7 @@ _NO_EFFECT: Table = (
     ("equal rows of B-PEARL are found in every batch", {"posenc_BPEARL.plan": "batch"}),
     ("losses are means over the labels", {"model.size_average": "mean"}),
     ("the budget is train.max_params", {"model.match_upper": True}),
-    ("GPS layers always have residual connections", {"gt.residual": True}),
-    ("SAN layers are not offered", {"gt.full_graph": True, "gt.gamma": 1e-5}),
+    ("GPS and SAN layers always have residual connections", {"gt.residual": True}),
     ("BigBird is not offered", _in("gt.bigbird", {
         "attention_type": "block_sparse", "chunk_size_feed_forward": 0, "is_decoder": False,
         "add_cross_attention": False, "hidden_act": "relu", "max_position_embeddings": 128,

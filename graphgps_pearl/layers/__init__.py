@@ -26,6 +26,7 @@ from graphgps_pearl.layers.local import (
 )
 from graphgps_pearl.layers.names import ACTIVATIONS, Activation, activation, pick, unknown
 from graphgps_pearl.layers.pair_bias import PairBiasProjection
+from graphgps_pearl.layers.san import SANLayer
 
 __all__ = [
     "ACTIVATIONS",
@@ -46,6 +47,7 @@ __all__ = [
     "MultiheadAttention",
     "Norm",
     "PairBiasProjection",
+    "SANLayer",
     "activation",
     "build_gps_layer",
     "build_local",

@@ -26,6 +26,7 @@ from graphgps_pearl.layers import (
     Layout,
     LocalSettings,
     MessagePassingLayer,
+    SANLayer,
     build_gps_layer,
     reads_edges,
     unknown,
@@ -108,9 +109,20 @@ def _custom_gnn(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     return _network(cfg, encoder, layers, dim_out)
 
 
+def _san_transformer(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
+    gt = cfg.gt
+    norm = "layer" if gt.layer_norm else "batch" if gt.batch_norm else "none"
+    layers = [
+        SANLayer(gt.dim_hidden, gt.n_heads, gt.full_graph, gt.gamma, gt.dropout, norm)
+        for _ in range(gt.layers)
+    ]
+    return _network(cfg, _encoder(cfg, dim_in, edges_are_read=True), layers, dim_out)
+
+
 NETWORKS: dict[str, Callable[[Any, int, int], nn.Module]] = {
     "GPSModel": _gps_model,
     "custom_gnn": _custom_gnn,
+    "SANTransformer": _san_transformer,
 }
 
 

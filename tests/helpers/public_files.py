@@ -238,3 +238,62 @@ def write_malnet(folder: Path) -> None:
     (folder / "split_info_tiny" / "type").mkdir(parents=True)
     for split, part in names.items():
         (folder / "split_info_tiny" / "type" / f"{split}.txt").write_text("\n".join(part) + "\n")
+
+
+def write_zinc(folder: Path, counts: dict[str, int], seed: int = 0) -> None:
+    """Random molecules as ZINC's pickles of dicts, and index files that pick some of them."""
+    generator = torch.Generator().manual_seed(seed)
+    folder.mkdir(parents=True)
+    for split, count in counts.items():
+        held = []
+        for _ in range(count + 3):
+            n = int(torch.randint(2, 9, (1,), generator=generator))
+            bonds = torch.randint(0, 4, (n, n), generator=generator).triu(1)
+            held.append(
+                {
+                    "num_atom": n,
+                    "atom_type": torch.randint(0, 28, (n,), generator=generator),
+                    "bond_type": bonds + bonds.t(),
+                    "logP_SA_cycle_normalized": torch.randn(1, generator=generator),
+                }
+            )
+        (folder / f"{split}.pickle").write_bytes(pickle.dumps(held))
+        (folder / f"{split}.index").write_text(",".join(str(i) for i in range(1, count + 1)) + "\n")
+
+
+def write_peptides(folder: Path, targets: int) -> None:
+    """PyG's files of Peptides-func (10 labels) or Peptides-struct (11 targets)."""
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for split, size in zip(SPLITS, (7, 4, 4), strict=True):
+        rows = []
+        for i, graph in enumerate(molecule_graphs(size)):
+            y = (np.arange(10) + i) % 2 if targets == 10 else rng.standard_normal(targets)
+            parts = (graph["x"], graph["edge_attr"], graph["edge_index"], torch.tensor(y).float().view(1, -1))
+            rows.append(parts)
+        torch.save(rows, folder / f"{split}.pt")
+
+
+def write_small(folder: Path, data_format: str, name: str) -> None:
+    """Small files of a public dataset, by ``dataset.format`` and ``dataset.name``."""
+    if data_format == "PyG-ZINC":
+        write_zinc(folder / "raw", {"train": 8, "val": 4, "test": 4})
+    elif name.startswith("peptides-"):
+        write_peptides(folder, 10 if name == "peptides-functional" else 11)
+    elif name.startswith("ogbg-"):
+        write_ogb(folder, name)
+    elif name.startswith("PCQM4Mv2-"):
+        write_pcqm4m(folder)
+    elif name.startswith("PCQM4Mv2Contact"):
+        write_contacts(folder)
+    elif data_format == "PyG-GNNBenchmarkDataset":
+        write_gnn_benchmark(folder, name)
+    elif data_format in ("PyG-VOCSuperpixels", "PyG-COCOSuperpixels"):
+        write_superpixels(folder / "raw", range(11))
+    elif data_format == "PyG-MalNetTiny":
+        write_malnet(folder)
+    elif data_format in ("PyG-WebKB", "PyG-Actor", "PyG-WikipediaNetwork"):
+        stem = "film" if data_format == "PyG-Actor" else name
+        write_geom_gcn(folder, stem, {"film": 932, "chameleon": 2325, "squirrel": 2089}.get(stem, 1703))
+    else:
+        raise ValueError(f"no small files of {data_format}, {name}")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.public_files import write_zinc
 from torch_geometric.datasets import ZINC
 
 from graphgps_pearl import data
@@ -13,30 +14,9 @@ from graphgps_pearl.data.csv_table import read_columns
 from graphgps_pearl.errors import DataError
 
 
-def write_raw(folder: Path, counts: dict[str, int], seed: int = 0) -> None:
-    """Random molecules in the public files' format: pickles of dicts, index files that pick some of them."""
-    generator = torch.Generator().manual_seed(seed)
-    folder.mkdir(parents=True)
-    for split, count in counts.items():
-        molecules = []
-        for _ in range(count + 3):
-            n = int(torch.randint(2, 9, (1,), generator=generator))
-            bonds = torch.randint(0, 4, (n, n), generator=generator).triu(1)
-            molecules.append(
-                {
-                    "num_atom": n,
-                    "atom_type": torch.randint(0, 28, (n,), generator=generator),
-                    "bond_type": bonds + bonds.t(),
-                    "logP_SA_cycle_normalized": torch.randn(1, generator=generator),
-                }
-            )
-        (folder / f"{split}.pickle").write_bytes(pickle.dumps(molecules))
-        (folder / f"{split}.index").write_text(",".join(str(i) for i in range(1, count + 1)) + "\n")
-
-
 @pytest.fixture
 def raw(tmp_path: Path) -> Path:
-    write_raw(tmp_path / "ZINC" / "raw", {"train": 8, "val": 2, "test": 2})
+    write_zinc(tmp_path / "ZINC" / "raw", {"train": 8, "val": 2, "test": 2})
     return tmp_path / "ZINC"
 
 
