@@ -1,7 +1,8 @@
-"""What encoders give to networks, in types that both sides import.
+"""What encoders give to networks and loaders to both, in types that all sides import.
 
 An encoding computes an :class:`EncoderOutput`. The GraphGym encoders hand it over on the batch, by
-:meth:`EncoderOutput.attach`; networks read it with :meth:`EncoderOutput.of`.
+:meth:`EncoderOutput.attach`; networks read it with :meth:`EncoderOutput.of`. :class:`Prepared` is what a
+network has computed from the bare graphs of a batch before the batch reached the device.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import torch
 from torch import Tensor
 
 from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.packing import Packed, pack
 
 _ATTRIBUTE = "encoder_output"
+_PREPARED = "prepared"
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,59 @@ class EncoderOutput:
         if not self.attention_bias:
             return None
         return self.attention_bias[layer if len(self.attention_bias) > 1 else 0]
+
+
+class Prepared:
+    """What the modules of a network compute from the bare graphs of a batch: indices and sizes, no weights.
+
+    The loader has it made on the CPU, and it travels with the batch as ``batch.prepared``. A GPU then neither
+    does integer work nor has the host wait for sizes. A batch without it works too: modules compute what they
+    miss. Between processes and devices it is one buffer.
+
+    >>> prepared = Prepared({"sizes": torch.tensor([2, 3])})
+    >>> prepared.to("cpu") is prepared, prepared.get("sizes").tolist(), prepared.get("layout")
+    (True, [2, 3], None)
+    """
+
+    def __init__(self, parts: dict[str, Any] | None = None, packed: Packed | None = None) -> None:
+        self._parts, self._packed = parts, packed
+
+    @classmethod
+    def of(cls, batch: Any) -> Prepared:
+        """That of a batch; empty where there is none."""
+        return batch[_PREPARED] if _PREPARED in batch else cls({})
+
+    def attach(self, batch: Any) -> None:
+        """Let it travel with the batch."""
+        batch[_PREPARED] = self
+
+    def get(self, name: str) -> Any:
+        """A part, or None."""
+        if self._parts is None:
+            assert self._packed is not None
+            self._parts = self._packed.unpack()
+        return self._parts.get(name)
+
+    def set(self, name: str, part: Any) -> None:
+        """Add a part."""
+        assert self._parts is not None and self._packed is None, "parts are added where they are computed"
+        self._parts[name] = part
+
+    def to(self, device: Any, non_blocking: bool = False) -> Prepared:
+        """The same on another device."""
+        if torch.device(device).type == "cpu":  # it is made there, and nothing brings it back
+            return self
+        return Prepared(packed=self._pack().to(device, non_blocking))
+
+    def pin_memory(self) -> Prepared:
+        """The same in pinned memory."""
+        return Prepared(packed=self._pack().pin_memory())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Prepared, (None, self._pack())
+
+    def _pack(self) -> Packed:
+        return pack(self._parts) if self._packed is None else self._packed
 
 
 def _both(a: Tensor | None, b: Tensor | None, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor | None:

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils.data import DataLoader
 from torch_geometric.data import Batch, Data
-from torch_geometric.loader import DataLoader
 from yacs.config import CfgNode
 
 from graphgps_pearl.data.sampler import BatchOrder, Bounds
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import ConfigError
+
+Prepare = Callable[[Batch], None]
+
+
+@dataclass(frozen=True)
+class Collate:
+    """Graphs to a batch, which ``prepare`` may add to; in a worker process if there are any."""
+
+    prepare: Prepare | None = None
+
+    def __call__(self, graphs: list[Data]) -> Batch:
+        """Join the graphs."""
+        batch = Batch.from_data_list(graphs)
+        if self.prepare is not None:
+            self.prepare(batch)
+        return batch
 
 
 class GraphLoader:
@@ -30,16 +47,23 @@ class GraphLoader:
     """
 
     def __init__(
-        self, graphs: Sequence[Data], order: BatchOrder, *, num_workers: int = 0, pin_memory: bool = False
+        self,
+        graphs: Sequence[Data],
+        order: BatchOrder,
+        *,
+        num_workers: int = 0,
+        pin_memory: bool = False,
+        prepare: Prepare | None = None,
     ) -> None:
         self.dataset = graphs
         # Lightning calls `sampler.set_epoch` at the start of every epoch, and looks at `batch_sampler`.
         self.sampler = self.batch_sampler = order
         self.batch_size = order.batch_size
         self._delivered = 0
-        self._loader = DataLoader(
-            graphs,
+        self._loader: DataLoader[Data] = DataLoader(
+            graphs,  # type: ignore[arg-type] # a sequence will do
             batch_sampler=order,
+            collate_fn=Collate(prepare),
             num_workers=num_workers,
             persistent_workers=num_workers > 0,
             pin_memory=pin_memory,
@@ -86,11 +110,13 @@ def make_loader(
     shuffle: bool,
     rank: int | None = None,
     world_size: int | None = None,
+    pin_memory: bool = False,
+    prepare: Prepare | None = None,
 ) -> GraphLoader:
     """A loader over one split as ``cfg.train`` asks; rank and number of processes as torchrun names them.
 
     ``train.batch_size`` counts graphs over all processes; the order of the graphs does not depend on their
-    number.
+    number. ``pin_memory`` is for batches that go to a GPU; ``prepare`` is called with every batch.
     """
     rank = int(os.environ.get("RANK", "0")) if rank is None else rank
     world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
@@ -117,4 +143,4 @@ def make_loader(
         rank=rank,
         world_size=world_size,
     )
-    return GraphLoader(graphs, order, num_workers=cfg.num_workers)
+    return GraphLoader(graphs, order, num_workers=cfg.num_workers, pin_memory=pin_memory, prepare=prepare)

@@ -11,16 +11,17 @@ projections that start at zero, so that training begins as without them.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg as active_cfg
 
-from graphgps_pearl.contracts import EncoderOutput
+from graphgps_pearl.contracts import EncoderOutput, Prepared
 from graphgps_pearl.encoders.base import PosEncEncoder, edge_width
 from graphgps_pearl.errors import DataError
-from graphgps_pearl.layers import PairBiasProjection
+from graphgps_pearl.layers import PairBiasProjection, pair_index
 from graphgps_pearl.pearl import BPEARL, RPEARL
 
 
@@ -43,10 +44,24 @@ class _PEARLNodeEncoder(PosEncEncoder):
 
     def encoded(self, batch: Batch) -> Any:
         """What the module returns; a graph that it refuses is a :class:`DataError`."""
+        graphs = Prepared.of(batch).get("graphs")
+        return self._checked(self.encoding, *([graphs] if graphs is not None else _bare(batch)))
+
+    def prepare_batch(self, batch: Batch, prepared: Prepared) -> None:
+        """Let the module prepare the graphs of a batch, on the CPU."""
+        graphs = prepared.get("graphs")
+        prepare: Any = self.encoding.prepare
+        prepared.set("graphs", self._checked(prepare, *([graphs] if graphs is not None else _bare(batch))))
+
+    def _checked(self, function: Callable[..., Any], *graphs: Any) -> Any:
         try:
-            return self.encoding(batch.edge_index, batch.batch, batch.num_nodes)
+            return function(*graphs)
         except ValueError as error:
             raise DataError(f"posenc_{self.name}: {error}") from error
+
+
+def _bare(batch: Batch) -> tuple[Any, ...]:
+    return batch.edge_index, batch.batch, batch.num_nodes
 
 
 class RPEARLNodeEncoder(_PEARLNodeEncoder):
@@ -84,6 +99,16 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
         module.return_pairs = _uses_pairs(settings)
         return module
 
+    def prepare_batch(self, batch: Batch, prepared: Prepared) -> None:
+        """Prepare the graphs, and the index of the attention bias for the groups of the layout."""
+        super().prepare_batch(batch, prepared)
+        if self.pair_bias is not None and (layout := prepared.get("layout")) is not None:
+            graphs, encoding, dtype = prepared.get("graphs"), self.encoding, self.pair_bias.weight.dtype
+            assert isinstance(encoding, BPEARL)
+            rows, groups = encoding.rows(graphs), layout.grouping.groups
+            index = pair_index(rows.pair_row, rows.num_rows, graphs.sizes, groups, dtype) if groups else None
+            prepared.set("pair_index", index)
+
     def encode(self, batch: Batch) -> Tensor:
         """Encode the bare graphs."""
         out = self.encoded(batch)
@@ -98,7 +123,9 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
         return EncoderOutput(
             nodes=pe,
             edges=None if self.pair_edges is None else self.pair_edges(pairs.of_edges(batch.edge_index)),
-            attention_bias=() if self.pair_bias is None else self.pair_bias(pairs),
+            attention_bias=()
+            if self.pair_bias is None
+            else self.pair_bias(pairs, Prepared.of(batch).get("pair_index")),
         )
 
 

@@ -25,7 +25,7 @@ from graphgps_pearl.layers.local import (
     reads_edges,
 )
 from graphgps_pearl.layers.names import ACTIVATIONS, Activation, activation, pick, unknown
-from graphgps_pearl.layers.pair_bias import PairBiasProjection
+from graphgps_pearl.layers.pair_bias import PairBiasProjection, pair_index
 from graphgps_pearl.layers.san import SANLayer
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "build_gps_layer",
     "build_local",
     "degree_histogram",
+    "pair_index",
     "pick",
     "reads_edges",
     "squared_distance",

@@ -37,13 +37,16 @@ def attend(
         dropout: probability with which a weight is dropped.
     """
     dim = qkv.size(1) // 3
-    out = [qkv.new_empty(0, dim)]
-    for group, added in zip(grouping.groups, bias, strict=True):
-        rows = qkv.index_select(0, group.nodes).view(-1, group.size, 3, heads, dim // heads)
-        query, key, value = rows.permute(2, 0, 3, 1, 4)  # each [B_g, H, n_g, d]
+    if not grouping.groups:
+        return qkv.new_empty(0, dim)
+    dense = qkv.index_select(0, grouping.nodes).split([group.nodes.numel() for group in grouping.groups])
+    out = []
+    for group, rows, added in zip(grouping.groups, dense, bias, strict=True):
+        parts = rows.view(-1, group.size, 3, heads, dim // heads).permute(2, 0, 3, 1, 4)
+        query, key, value = parts.unbind(0)  # each [B_g, H, n_g, d]
         head = F.scaled_dot_product_attention(query, key, value, attn_mask=added, dropout_p=dropout)
         out.append(head.transpose(1, 2).reshape(-1, dim))
-    return torch.cat(out).index_select(0, grouping.dense_row)
+    return (out[0] if len(out) == 1 else torch.cat(out)).index_select(0, grouping.dense_row)
 
 
 class Gate(nn.Module):
@@ -117,7 +120,9 @@ class MultiheadAttention(nn.Module):
         """
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)
         dropout = self.dropout if self.training else 0.0
-        function = kernel.attend if dropout > 0 and kernels_enabled() else attend
+        # On a GPU torch's own attention is one kernel each way.
+        use_kernel = dropout > 0 and qkv.device.type == "cpu" and kernels_enabled()
+        function = kernel.attend if use_kernel else attend
         out = function(qkv, self.heads, layout.grouping, _of_groups(bias, layout, qkv.dtype), dropout)
         return self.out_proj(out if self.gate is None else self.gate(out, x))
 
@@ -135,9 +140,9 @@ def _of_groups(
     def compute() -> Sequence[Tensor | None]:
         if bias is not None and not isinstance(bias, Tensor):
             return [part.to(dtype) for part in bias.of_groups(groups)]
-        masks = [group.padding(dtype) for group in groups]
         if bias is None:
-            return masks
+            return layout.padding(dtype)
+        masks = layout.padding(dtype)
         parts = [bias[group.graphs, :, : group.size, : group.size] for group in groups]
         return [part if mask is None else part + mask for part, mask in zip(parts, masks, strict=True)]
 

@@ -16,7 +16,9 @@ from torch import Tensor
 
 from graphgps_pearl.contracts import Group
 
-GROUP_COST = 8_000  # score entries that cost as much as one more group (measured on CPU, forward + backward)
+# Score entries that cost as much as one more group, forward and backward.
+GROUP_COST = 8_000  # measured on a CPU
+DEVICE_GROUP_COST = 250_000  # estimated for a GPU: the launches of a group take the time of so many entries
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,19 @@ class Grouping:
 
     Attributes:
         groups: the groups; their dense rows, one group after the other, are numbered from 0.
+        nodes: [D] gather index: the packed node of each dense row.
         dense_row: [N] gather index: the dense row of each packed node.
-        num_rows: how many dense rows there are.
     """
 
     groups: tuple[Group, ...]
+    nodes: Tensor
     dense_row: Tensor
-    num_rows: int
     _cache: dict[Hashable, Tensor] = field(default_factory=dict, repr=False)
+
+    @property
+    def num_rows(self) -> int:
+        """D, how many dense rows there are."""
+        return self.nodes.numel()
 
     @property
     def num_nodes(self) -> int:
@@ -46,6 +53,11 @@ class Grouping:
         return self._cache[key]
 
 
+def group_cost(device: str) -> int:
+    """What one more group costs on a kind of device."""
+    return GROUP_COST if device == "cpu" else DEVICE_GROUP_COST
+
+
 def group_graphs(sizes: Tensor, cost: int = GROUP_COST) -> Grouping:
     """Group the graphs of a batch, whose packed nodes are in order, by their ``sizes`` [B]."""
     device = sizes.device
@@ -53,7 +65,8 @@ def group_graphs(sizes: Tensor, cost: int = GROUP_COST) -> Grouping:
     order = known.argsort(stable=True)
     order = order[known[order] > 0]
     first = known.cumsum(0) - known
-    groups, dense_row, taken = [], torch.empty(int(known.sum()), dtype=torch.long), 0
+    groups: list[Group] = []
+    all_nodes, dense_row, taken = [known.new_empty(0)], torch.empty(int(known.sum()), dtype=torch.long), 0
     for start, stop in cuts(known[order].tolist(), cost):
         graphs = order[start:stop]
         n = int(known[graphs[-1]])
@@ -65,7 +78,8 @@ def group_graphs(sizes: Tensor, cost: int = GROUP_COST) -> Grouping:
         taken += nodes.numel()
         mask = None if rows.numel() == nodes.numel() else inside[:, None, None, :].to(device)
         groups.append(Group(graphs.to(device), n, nodes.to(device), mask))
-    return Grouping(tuple(groups), dense_row.to(device), taken)
+        all_nodes.append(nodes)
+    return Grouping(tuple(groups), torch.cat(all_nodes).to(device), dense_row.to(device))
 
 
 def cuts(sizes: Sequence[int], cost: int) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from graphgps_pearl.layers.grouping import Grouping, group_graphs
+from graphgps_pearl.layers.grouping import Grouping, group_cost, group_graphs
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Layout:
         """The layout of the nodes that ``index`` [N] (ascending) assigns to graphs."""
         if num_graphs is None:
             num_graphs = int(index[-1]) + 1 if index.numel() else 0
-        sizes = torch.bincount(index, minlength=num_graphs)
+        sizes = index.new_zeros(num_graphs).index_add_(0, index, torch.ones_like(index))
         max_size = int(sizes.max()) if num_graphs else 0
         if num_graphs * max_size == index.numel():
             return cls(index, num_graphs, sizes, max_size, None, distance)
@@ -70,13 +70,26 @@ class Layout:
     @property
     def grouping(self) -> Grouping:
         """The graphs in groups of similar size, computed at the first use."""
-        return self.cached("grouping", self.index, lambda: group_graphs(self.sizes))
+        return self.group(self.index.device.type)
+
+    def group(self, device: str) -> Grouping:
+        """The same, in the groups that are best for a kind of device (``cpu``, ``cuda``)."""
+        return self.cached("grouping", self.index, lambda: group_graphs(self.sizes, group_cost(device)))
+
+    def padding(self, dtype: torch.dtype) -> list[Tensor | None]:
+        """For each group the bias of the logits that hides its padding, see ``Group.padding``."""
+        return self.cached(
+            f"padding in {dtype}",
+            self.index,
+            lambda: [group.padding(dtype) for group in self.grouping.groups],
+        )
 
     def log_degree(self, edge_index: Tensor, dtype: torch.dtype) -> Tensor:
         """[N, 1] log(1 + in-degree) of every node."""
 
         def compute() -> Tensor:
-            return torch.bincount(edge_index[1], minlength=self.index.numel()).to(dtype).log1p().unsqueeze(1)
+            ones = torch.ones(edge_index.size(1), 1, dtype=dtype, device=edge_index.device)
+            return ones.new_zeros(self.index.numel(), 1).index_add_(0, edge_index[1], ones).log1p_()
 
         return self.cached(f"log degree in {dtype}", edge_index, compute)
 

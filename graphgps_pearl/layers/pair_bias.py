@@ -29,12 +29,14 @@ class PairIndex(NamedTuple):
         reverse_row: [D] the row of (m, v).
         padding: [D] -inf where m is padding, else zero.
         inverse: for both, [R] the dense pair of each row, where every pair has a row of its own; else None.
+        groups: the groups.
     """
 
     row: Tensor
     reverse_row: Tensor
     padding: Tensor
     inverse: tuple[Tensor, ...] | None
+    groups: Sequence[Group]
 
 
 def gather(value: Tensor, index: PairIndex) -> Tensor:
@@ -43,9 +45,18 @@ def gather(value: Tensor, index: PairIndex) -> Tensor:
     return forward[:, index.row] + reverse[:, index.reverse_row] + index.padding
 
 
-def pair_index(pairs: PairEncoding, groups: Sequence[Group]) -> PairIndex:
-    """The gather index of the groups' dense pairs, one group after the other."""
-    sizes, row = pairs.graphs.sizes, pairs.row
+def pair_index(
+    row: Tensor, num_rows: int, sizes: Tensor, groups: Sequence[Group], dtype: torch.dtype
+) -> PairIndex:
+    """The gather index of the groups' dense pairs, one group after the other.
+
+    Args:
+        row: the row of every pair of each graph, as :class:`~graphgps_pearl.pearl.PairEncoding` has it.
+        num_rows: R.
+        sizes: [B] the graphs' numbers of nodes.
+        groups: the groups of graphs.
+        dtype: of the bias.
+    """
     squares = sizes.square()
     starts = squares.cumsum(0) - squares  # [B] the first pair of each graph
     pair, reverse_pair, added, insides = [], [], [], []
@@ -57,22 +68,22 @@ def pair_index(pairs: PairEncoding, groups: Sequence[Group]) -> PairIndex:
         pair.append(torch.where(inside, first + v * n + m, 0).flatten())
         reverse_pair.append(torch.where(inside, first + m * n + v, 0).flatten())
         insides.append(inside.flatten())
-        padding = group.padding(pairs.value.dtype)
-        zeros = pairs.value.new_zeros(inside.shape)
+        padding = group.padding(dtype)
+        zeros = torch.zeros(inside.shape, dtype=dtype, device=n.device)
         added.append((zeros if padding is None else zeros + padding.squeeze(1)).flatten())
     both, inside = (torch.cat(pair), torch.cat(reverse_pair)), torch.cat(insides)
     inverse = None
-    if pairs.value.size(0) == row.numel():  # every pair has a row of its own
+    if num_rows == row.numel():  # every pair has a row of its own
         dense = inside.nonzero().squeeze(1)
         inverse = tuple(torch.empty_like(row).index_copy_(0, row[p[dense]], dense) for p in both)
-    return PairIndex(row[both[0]], row[both[1]], torch.cat(added), inverse)
+    return PairIndex(row[both[0]], row[both[1]], torch.cat(added), inverse, groups)
 
 
 class PairBiases:
     """The biases of all layers, from values [2·layers·H, R] of the rows: (v, m) in the first half of them."""
 
-    def __init__(self, value: Tensor, pairs: PairEncoding, layers: int) -> None:
-        self._value, self._pairs, self._layers = value, pairs, layers
+    def __init__(self, value: Tensor, pairs: PairEncoding, layers: int, index: PairIndex | None) -> None:
+        self._value, self._pairs, self._layers, self._index = value, pairs, layers, index
         self._cache: tuple[Sequence[Group], list[tuple[Tensor, ...]]] | None = None
 
     def of_groups(self, groups: Sequence[Group]) -> list[tuple[Tensor, ...]]:
@@ -82,12 +93,18 @@ class PairBiases:
         if self._cache is None or self._cache[0] is not groups:  # all layers have the same groups
             sizes = [group.graphs.numel() * group.size**2 for group in groups]
             function = kernel.gather if kernels_enabled() else gather
-            parts = function(self._value, pair_index(self._pairs, groups)).split(sizes, dim=1)
+            parts = function(self._value, self._index_of(groups)).split(sizes, dim=1)
             self._cache = (
                 groups,
                 [self._views(part, group) for part, group in zip(parts, groups, strict=True)],
             )
         return self._cache[1]
+
+    def _index_of(self, groups: Sequence[Group]) -> PairIndex:
+        if self._index is not None and self._index.groups is groups:
+            return self._index
+        value, row = self._pairs.value, self._pairs.row
+        return pair_index(row, value.size(0), self._pairs.graphs.sizes, groups, value.dtype)
 
     def _views(self, part: Tensor, group: Group) -> tuple[Tensor, ...]:
         by_layer = part.view(self._layers, -1, group.graphs.numel(), group.size, group.size).unbind(0)
@@ -119,9 +136,9 @@ class PairBiasProjection(nn.Module):
         self.dim, self.heads, self.layers = dim, heads, layers
         self.weight = nn.Parameter(torch.zeros(dim, 2 * layers * heads))  # (v, m), then (m, v)
 
-    def forward(self, pairs: PairEncoding) -> list[PairBias]:
-        """The bias of each layer, or the one of all layers."""
-        biases = PairBiases(self.weight.t() @ pairs.value.t(), pairs, self.layers)
+    def forward(self, pairs: PairEncoding, index: PairIndex | None = None) -> list[PairBias]:
+        """The bias of each layer, or the one of all layers; ``index`` where it is known already."""
+        biases = PairBiases(self.weight.t() @ pairs.value.t(), pairs, self.layers, index)
         return [PairBias(biases, layer) for layer in range(self.layers)]
 
     def extra_repr(self) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -12,9 +14,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn.norm import BatchNorm
 
-from graphgps_pearl.contracts import EncoderOutput
+from graphgps_pearl.contracts import EncoderOutput, Prepared
 from graphgps_pearl.errors import DataError
-from graphgps_pearl.layers import Activation, Layout, activation, squared_distance
+from graphgps_pearl.layers import Activation, Layout, MultiheadAttention, activation, squared_distance
 
 
 class PreLayer(nn.Module):
@@ -105,10 +107,30 @@ class GraphNetwork(nn.Module):
             if "pe_EquivStableLapPE" not in batch:
                 raise DataError("the network reads batch.pe_EquivStableLapPE, and the encoder gives none")
             distance = squared_distance(batch.pe_EquivStableLapPE, edge_index)
-        layout = Layout.of(batch.batch, batch.num_graphs, distance)
+        layout = Prepared.of(batch).get("layout")
+        if layout is None:
+            layout = Layout.of(batch.batch, batch.num_graphs, distance)
+        else:  # what is cached in this pass may hold its graph, and the batch outlives it
+            layout = replace(layout, distance=distance, _cache=dict(layout._cache))
         given = EncoderOutput.of(batch)
         batch.x, batch.edge_attr = self.run_layers(batch.x, edge_index, batch.edge_attr, layout, given)
         return self.post_mp(batch)
+
+    def prepare(self, batch: Any, device: str = "cpu") -> None:
+        """Compute what the modules need of the bare graphs of a batch on the CPU, and attach it to the batch.
+
+        No weights are read. ``device`` is the kind of device that the batch is for.
+        """
+        prepared = Prepared({})
+        layout = Layout.of(batch.batch, batch.num_graphs)
+        if any(isinstance(module, MultiheadAttention) for module in self.modules()):
+            layout.group(device)
+            layout.padding(next(self.parameters()).dtype)
+        prepared.set("layout", layout)
+        for module in self.modules():
+            if hasattr(module, "prepare_batch"):
+                module.prepare_batch(batch, prepared)
+        prepared.attach(batch)
 
     def run_layers(
         self,
@@ -131,6 +153,16 @@ class GraphNetwork(nn.Module):
                 x, edge_index, edge_attr, layout, **({} if bias is None else {"attn_bias": bias})
             )
         return x, edge_attr
+
+
+def preparation(network: nn.Module, device: str) -> Callable[[Any], None] | None:
+    """A function for a loader that prepares batches for a network on a kind of device; None if it has none.
+
+    It has a copy of the network without memory for weights, so that it can be sent to other processes.
+    """
+    if not isinstance(network, GraphNetwork):
+        return None
+    return partial(copy.deepcopy(network).to("meta").prepare, device=device)
 
 
 def _own_copy(batch: Any) -> Any:

@@ -20,7 +20,7 @@ from graphgps_pearl.pearl.graphs import Graphs, check_graphs
 from graphgps_pearl.pearl.hooks import pair_rows
 from graphgps_pearl.pearl.norm import BatchNorm, NoNorm
 from graphgps_pearl.pearl.pairs import PairEncoding
-from graphgps_pearl.pearl.phi import Phi, build_phi
+from graphgps_pearl.pearl.phi import Phi, TapLayer, build_phi
 from graphgps_pearl.pearl.rows import Operators, SampleRows
 from graphgps_pearl.pearl.signals import draw_samples, make_key
 from graphgps_pearl.pearl.statistics import (
@@ -64,6 +64,28 @@ class PEARL(nn.Module):
     @property
     def _dtype(self) -> torch.dtype:
         return next(self.phi.parameters()).dtype
+
+    def prepare(
+        self,
+        edge_index: Tensor | Any,
+        batch: Tensor | None = None,
+        num_nodes: int | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Graphs:
+        """All that the encoding computes from the graphs alone, before any weight or sample comes in.
+
+        ``module(module.prepare(...))`` is ``module(...)``. It is work for a CPU that can be done while a
+        batch is collated; :func:`graphgps_pearl.packing.pack` moves the result to another device.
+        """
+        return check_graphs(edge_index, batch, num_nodes, edge_weight).prepare(self._name, self._constant)
+
+    @property
+    def _name(self) -> str:
+        """Names what :meth:`prepare` gives."""
+        return f"{self!r} in {self._dtype}"
+
+    def _constant(self, graphs: Graphs) -> Any:
+        raise NotImplementedError
 
     def _pooled(self, moments: Moments, more: Tensor | None = None) -> Tensor:
         """The statistics, with ``more`` columns, projected to ``dim_pe`` where there are more than that."""
@@ -217,7 +239,8 @@ class RPEARL(PEARL):
         """The encoding of every node, :obj:`[N, dim_pe]`.
 
         Args:
-            edge_index: :obj:`[2, E]`; or a PyG ``Data`` or ``Batch``, which has all the arguments.
+            edge_index: :obj:`[2, E]`; or a PyG ``Data`` or ``Batch``, which has all the arguments; or what
+                :meth:`prepare` gave.
             batch: the graph of every node, :obj:`[N]`, sorted; None: one graph.
             num_nodes: N.
             samples: :obj:`[N, M]`, to be used instead of drawn ones.
@@ -235,6 +258,9 @@ class RPEARL(PEARL):
             tables = [self._encode(graphs, self._draw(graphs, key), self.num_samples) for key in keys]
             pe = torch.stack(tables).mean(0)
         return self._scaled(pe, graphs)
+
+    def _constant(self, graphs: Graphs) -> Operators:
+        return Operators(graphs, self.gso, self._dtype)
 
     def _draw(self, graphs: Graphs, key: Tensor) -> Draw:
         return partial(
@@ -255,7 +281,7 @@ class RPEARL(PEARL):
                 f"chunk_size={self.chunk_size} with batch norm in training would normalise chunk by chunk; "
                 f"use norm='layer' or 'none', or chunk_size=None (all {num_samples} samples at once)"
             )
-        operators = Operators(graphs, self.gso, self._dtype)
+        operators = graphs.get(self._name, self._constant)
         total: Moments | None = None
         tap_total: Tensor | None = None
         for start in range(0, num_samples, chunk_size):
@@ -422,13 +448,14 @@ class BPEARL(PEARL):
         """The encoding of every node, :obj:`[N, dim_pe]`, and all pairs where ``return_pairs``.
 
         Args:
-            edge_index: :obj:`[2, E]`; or a PyG ``Data`` or ``Batch``, which has all the arguments.
+            edge_index: :obj:`[2, E]`; or a PyG ``Data`` or ``Batch``, which has all the arguments; or what
+                :meth:`prepare` gave.
             batch: the graph of every node, :obj:`[N]`, sorted; None: one graph.
             num_nodes: N.
             edge_weight: :obj:`[E]`, not negative; the operators and the sums over neighbours are weighted.
         """
         graphs = check_graphs(edge_index, batch, num_nodes, edge_weight)
-        rows = pair_rows(self.phi, graphs, self.gso, self._dtype, self.quotient, self.return_pairs)
+        rows = self.rows(graphs)
         x = self.phi(rows.signal, rows.layers).to(self._dtype)  # Φ(G, e_m)_v, [R, dim_pe]
         taps = None
         if self.tap_norm is not None:
@@ -436,8 +463,24 @@ class BPEARL(PEARL):
         pe = self._scaled(self._pooled(pair_moments(x, rows, self.pool), taps), graphs)
         return (pe, PairEncoding(x, rows.pair_row, graphs)) if self.return_pairs else pe
 
+    def rows(self, graphs: Graphs) -> Any:
+        """The rows that :math:`\\Phi` works on; made by :meth:`prepare`, or now."""
+        return graphs.get(self._name, self._constant)
+
+    def _constant(self, graphs: Graphs) -> Any:
+        """The rows, with the taps of their signal."""
+        rows = pair_rows(self.phi, graphs, self.gso, self._dtype, self.quotient, self.return_pairs)
+        if isinstance(self.phi.layers[0], TapLayer):
+            rows.first.taps(rows.signal, self.phi.layers[0].num_taps)
+        return rows
+
     def __repr__(self) -> str:
-        return self._describe(*(["tap_diagonal=True"] if self.tap_norm is not None else []))
+        more = ["tap_diagonal=True"] if self.tap_norm is not None else []
+        if self.return_pairs:
+            more.append("return_pairs=True")
+        if self.quotient is not None:
+            more.append(f"quotient={self.quotient}")
+        return self._describe(*more)
 
 
 def _readout_has_bias(pool: str) -> bool:

@@ -6,7 +6,8 @@ PyG's conventions throughout: edge :math:`(u, v)` carries messages from ``edge_i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -23,12 +24,23 @@ class Graphs:
         graph: the graph of every node, :obj:`[N]`, sorted.
         sizes: the number of nodes of every graph, :obj:`[B]`; zero for an empty entry.
         edge_weight: the weight of every edge, :obj:`[E]`; None: 1 each.
+        prepared: what an encoding has computed from these graphs in advance, by name.
     """
 
     edge_index: Tensor
     graph: Tensor
     sizes: Tensor
     edge_weight: Tensor | None = None
+    prepared: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def get(self, name: Hashable, compute: Callable[[Graphs], Any]) -> Any:
+        """What was prepared under this name, or else ``compute(self)``."""
+        return self.prepared[name] if name in self.prepared else compute(self)
+
+    def prepare(self, name: Hashable, compute: Callable[[Graphs], Any]) -> Graphs:
+        """These graphs, with ``compute(self)`` prepared."""
+        bare = replace(self, prepared={})  # else what is computed and the graphs would hold each other
+        return replace(self, prepared={**self.prepared, name: compute(bare)})
 
     @property
     def num_nodes(self) -> int:
@@ -50,12 +62,12 @@ class Graphs:
         """Number of ordered pairs of nodes of the same graph."""
         return sum(size * size for size in self.host_sizes)
 
-    @property
+    @cached_property
     def node_sizes(self) -> Tensor:
         """For every node the number of nodes of its own graph, :obj:`[N]`."""
         return self.sizes[self.graph]
 
-    @property
+    @cached_property
     def position(self) -> Tensor:
         """Every node's position in its own graph, counted from 0, :obj:`[N]`."""
         first = self.sizes.cumsum(0) - self.sizes
@@ -70,13 +82,15 @@ def check_graphs(
 ) -> Graphs:
     """Check what a user passed and return it as :class:`Graphs`; a :class:`ValueError` says what is wrong.
 
-    A PyG ``Data`` or ``Batch`` instead of ``edge_index`` brings all four. Without ``num_nodes`` it is the
-    length of ``batch``, or one more than the largest node of ``edge_index``.
+    A PyG ``Data`` or ``Batch`` instead of ``edge_index`` brings all four; :class:`Graphs` stay as they are.
+    Without ``num_nodes`` it is the length of ``batch``, or one more than the largest node of ``edge_index``.
 
     >>> graphs = check_graphs(torch.tensor([[0, 1, 2], [1, 0, 3]]), batch=torch.tensor([0, 0, 2, 2]))
     >>> graphs.sizes.tolist(), graphs.position.tolist()
     ([2, 0, 2], [0, 1, 0, 1])
     """
+    if isinstance(edge_index, Graphs):
+        return edge_index
     if not isinstance(edge_index, Tensor):
         edge_index, batch, num_nodes, edge_weight = _from_data(edge_index, batch, num_nodes, edge_weight)
     if edge_index.dim() != 2 or edge_index.size(0) != 2:

@@ -40,7 +40,7 @@ def pair_rows(
     """The rows of B-PEARL: all pairs (v, m), or one row for each set of pairs that must be equal.
 
     ``quotient``: whether equal pairs are merged, None: where it is faster. ``keep_pairs``: the row of every
-    pair will be asked for.
+    pair will be asked for. It depends on the weights in nothing but their shapes.
     """
     if graphs.num_pairs > MAX_PAIRS:
         raise ValueError(

@@ -22,7 +22,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -144,8 +144,20 @@ class SparseMatrix:
         self.symmetric = symmetric
         self._make_transpose = transpose
         self._transpose: SparseMatrix | None = None
+        self._csr = self._compressed()
+
+    def _compressed(self) -> Tensor:
         _silence_beta_warning()
-        self._csr = torch.sparse_csr_tensor(crow, col, value, self.shape, check_invariants=False)
+        return torch.sparse_csr_tensor(self.crow, self.col, self.value, self.shape, check_invariants=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._make_transpose is not None and not self.symmetric:
+            self.t()._make_transpose = None
+        return {**self.__dict__, "_make_transpose": None, "_csr": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._csr = self._compressed()
 
     @classmethod
     def from_entries(

@@ -8,11 +8,12 @@ layers then run on R-PEARL's samples, on B-PEARL's pairs, or on fewer rows that 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from graphgps_pearl.pearl.checks import check_range
 from graphgps_pearl.pearl.graphs import Graphs
 from graphgps_pearl.pearl.operators import SparseMatrix, graph_shift_operator, taps
 
@@ -58,10 +59,16 @@ class CachedTaps:
     def taps(self, x: Tensor, num_taps: int) -> Tensor:
         """:math:`(X, S X, \\dots, S^{K-1} X)`, :obj:`[R, K, F]`."""
         if x.requires_grad:  # the taps hold the rows by their graph: caching would make a reference cycle
-            return self._make_taps(x, num_taps)
+            return self._checked_taps(x, num_taps)
         if self._cached is None or self._cached[0] is not x or self._cached[1].size(1) != num_taps:
-            self._cached = x, self._make_taps(x, num_taps)
+            self._cached = x, self._checked_taps(x, num_taps)
         return self._cached[1]
+
+    def _checked_taps(self, x: Tensor, num_taps: int) -> Tensor:
+        found = self._make_taps(x, num_taps)
+        if num_taps > 1:
+            check_range(found)
+        return found
 
     def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
         raise NotImplementedError
@@ -82,6 +89,11 @@ class Operators:
     def adjacency(self) -> SparseMatrix:
         """:math:`A`."""
         return self._build("adjacency")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is stored has the matrices that the forward and the backward pass will need."""
+        _ = self.adjacency.t(), self.shift
+        return self.__dict__
 
     def _build(self, gso: str) -> SparseMatrix:
         g = self.graphs
@@ -151,16 +163,27 @@ class PairRows(CachedTaps):
         return self
 
     @property
+    def first(self) -> PairRows:
+        """The rows of the first layer."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is stored has all that the layers and the pooling will ask for, but the operators."""
+        _ = self.matrix, self.pool.t(), self.signal, self.diagonal
+        bare = Operators(self.graphs, self.operators.gso, self.operators.dtype)
+        return {**self.__dict__, "operators": bare}
+
+    @property
     def graph(self) -> Tensor:
         """The graph of each row, :obj:`[R]`."""
         return self.graphs.graph[self.node]
 
-    @property
+    @cached_property
     def diagonal(self) -> Tensor:
         """The row of the pair (v, v) for each node v, :obj:`[N]`."""
         return self.start + self.graphs.position
 
-    @property
+    @cached_property
     def pair_row(self) -> Tensor:
         """The row of every pair: its own."""
         return torch.arange(self.num_rows, device=self.size.device)

@@ -115,7 +115,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     )
     progress = Progress(recorder, splits, metric)
     checkpointer = Checkpointer(folder, cfg.train.ckpt_every_batches, cfg.train.ckpt_every_seconds)
-    callbacks = [recorder, checkpointer, progress, *evaluation_weights(cfg, bundle)]
+    callbacks = [recorder, checkpointer, progress, *evaluation_weights(cfg, bundle, network)]
     try:
         trainer = make_trainer(cfg, folder, callbacks)
     except MisconfigurationException as error:
@@ -164,7 +164,7 @@ def fit(
 ) -> None:
     """Train from the newest checkpoint that loads, or from the start."""
     train, *evals = (
-        data.make_loader(graphs, cfg, shuffle=split == next(iter(bundle.splits)))
+        _loader(cfg, graphs, task.network, shuffle=split == next(iter(bundle.splits)))
         for split, graphs in bundle.splits.items()
     )
     if rank() == 0:
@@ -202,7 +202,14 @@ def fit(
             raise
 
 
-def evaluation_weights(cfg: CfgNode, bundle: data.DataBundle) -> list[EvaluationWeights]:
+def _loader(cfg: CfgNode, graphs: Any, network: nn.Module, *, shuffle: bool) -> data.GraphLoader:
+    """Batches for a network: what depends on the graphs alone is computed by the loader, on the CPU."""
+    device = trainer_device(cfg.accelerator)
+    prepare = networks.preparation(network, "cuda" if device == "gpu" else device)
+    return data.make_loader(graphs, cfg, shuffle=shuffle, pin_memory=device == "gpu", prepare=prepare)
+
+
+def evaluation_weights(cfg: CfgNode, bundle: data.DataBundle, network: nn.Module) -> list[EvaluationWeights]:
     """The callback for ``train.ema_decay`` and ``train.bn_reestimate``, where one of them is on."""
     decay, wanted = cfg.train.ema_decay, cfg.train.bn_reestimate
     if not decay and not wanted:
@@ -210,7 +217,7 @@ def evaluation_weights(cfg: CfgNode, bundle: data.DataBundle) -> list[Evaluation
     graphs = next(iter(bundle.splits.values()))
     count = min(wanted, len(graphs))
     chosen = [graphs[i * len(graphs) // count] for i in range(count)]  # evenly over the split
-    return [EvaluationWeights(decay, data.make_loader(chosen, cfg, shuffle=False) if wanted else None)]
+    return [EvaluationWeights(decay, _loader(cfg, chosen, network, shuffle=False) if wanted else None)]
 
 
 def _continue_from(checkpoint: Checkpoint, train: data.GraphLoader, max_epoch: int) -> None:

@@ -7,9 +7,10 @@ so what is random in it (dropout, R-PEARL's samples) is the same in a resumed ru
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import lightning.pytorch as pl
 import numpy as np
@@ -43,6 +44,26 @@ class OptimSettings:
     schedule_patience: int = 10
     min_lr: float = 0.0
     clip_grad_norm_value: float | None = None
+
+
+class _Step(NamedTuple):
+    """What a batch has given, until its loss is known to be finite."""
+
+    number: int  # of the batch
+    loss: Tensor
+    pred: Tensor
+    true: Tensor
+    batch: Batch
+
+    def wrong_graphs(self) -> list[int]:
+        """The graphs of the batch whose predictions or labels are not finite."""
+        rows = self.true.view(len(self.true), -1)
+        finite = torch.isfinite(self.pred.flatten(1)).all(dim=1) & ~torch.isinf(rows).any(dim=1)
+        wrong = (~finite).nonzero().flatten()
+        if len(self.pred) != self.batch.num_graphs:  # rows are nodes, or pairs of them
+            nodes = len(self.pred) == self.batch.num_nodes
+            wrong = self.batch.batch[wrong].unique() if nodes else wrong[:0]
+        return wrong.tolist()
 
 
 class NonFiniteError(UserError):
@@ -91,6 +112,7 @@ class GraphTask(pl.LightningModule):
         self._plateau_state: dict[str, Any] | None = None
         self.grad_norms: list[float] = []
         self.last_batch: Batch | None = None  # what an error is about
+        self._unchecked: list[_Step] = []  # since the last step of the optimiser
         self.in_epoch = False
         self.first_batch = 0  # where a resumed epoch begins
         self.batches_run = 0  # in this epoch, by this process
@@ -144,6 +166,7 @@ class GraphTask(pl.LightningModule):
             for group in self.trainer.optimizers[0].param_groups:
                 group["lr"] = self.optim.base_lr * self._schedule(self.current_epoch)
         self.grad_norms.clear()
+        self._unchecked.clear()
         for metrics in self.epoch_metrics:
             metrics.reset()
         self.in_epoch, self.first_batch, self.batches_run = True, 0, 0
@@ -171,6 +194,10 @@ class GraphTask(pl.LightningModule):
         for state in own if len(states) == self.trainer.world_size else states * (self.global_rank == 0):
             self.epoch_metrics[0].add_running_state(state["train"])
 
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
+        """Move a batch; the host goes on meanwhile. (Lightning would wait: it knows tensors, not batches.)"""
+        return batch.to(device, non_blocking=device.type != "cpu")
+
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         """Seed the step, so that it does not depend on what ran before it in this process."""
         torch.manual_seed(step_seed(self.seed, self.current_epoch, self.batches_done, self.global_rank))
@@ -180,13 +207,7 @@ class GraphTask(pl.LightningModule):
         self.last_batch = batch
         pred, true = self.network(batch)
         loss = self.loss(pred, true)
-        if not torch.isfinite(loss):
-            rows = true.view(len(true), -1)
-            finite = torch.isfinite(pred.flatten(1)).all(dim=1) & ~torch.isinf(rows).any(dim=1)
-            wrong = (~finite).nonzero().flatten()
-            if len(pred) != batch.num_graphs:  # rows are nodes, or pairs of them
-                wrong = batch.batch[wrong].unique() if len(pred) == batch.num_nodes else wrong[:0]
-            self._stop(f"the loss is {loss.item()}", wrong.tolist())
+        self._unchecked.append(_Step(self.batches_done, loss.detach(), pred.detach(), true, batch))
         self.epoch_metrics[0].update(pred, true, loss)
         self.batches_run += 1
         if connected():
@@ -201,17 +222,24 @@ class GraphTask(pl.LightningModule):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Clip the norm if asked to, keep it for the record, and let no NaN through to the weights."""
+        """Clip the norm if asked to, keep it for the record, and let no NaN through to the weights.
+
+        Losses and norm are read together, because a GPU makes the host wait for every number it reads.
+        """
         scaler = getattr(self.trainer.precision_plugin, "scaler", None)
         if scaler is not None and getattr(optimizer, "_step_supports_amp_scaling", False):
             scaler.unscale_(optimizer)  # Lightning leaves it to the step of a fused optimiser, after this
         limit = self.optim.clip_grad_norm_value
         norm = nn.utils.clip_grad_norm_(self.parameters(), float("inf") if limit is None else limit)
-        if torch.isfinite(norm):
-            self.grad_norms.append(float(norm))
+        unchecked, self._unchecked = self._unchecked, []
+        value, *losses = torch.stack([norm, *(step.loss.to(norm.dtype) for step in unchecked)]).tolist()
+        for step, loss in zip(unchecked, losses, strict=True):
+            if not math.isfinite(loss):
+                self._stop(f"the loss is {loss}", step.number, step.wrong_graphs())
+        if math.isfinite(value):
+            self.grad_norms.append(value)
         elif scaler is None:  # a loss scaler meets infinities on purpose and skips those steps itself
-            self.batches_run -= 1  # the step that is refused
-            self._stop(f"the gradient norm is {norm.item()}", [])
+            self._stop(f"the gradient norm is {value}", self.batches_done - 1, [])
 
     def validation_step(self, batch: Batch, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch to the metrics of its split."""
@@ -242,14 +270,15 @@ class GraphTask(pl.LightningModule):
         if self.plateau is not None and self._plateau_state is not None:
             self.plateau.load_state_dict(self._plateau_state)
 
-    def _stop(self, what: str, positions: list[int]) -> NoReturn:
-        """End the run, naming the graphs at these positions in the batch (none known: all of the batch)."""
-        graphs = self._graphs_of_batch(self.batches_done)
+    def _stop(self, what: str, batch: int, positions: list[int]) -> NoReturn:
+        """End the run, naming the graphs at these positions in a batch (none known: all of the batch)."""
+        self.batches_run -= self.batches_done - batch  # those of the step that is refused
+        graphs = self._graphs_of_batch(batch)
         if positions and graphs:
             graphs = [graphs[position] for position in positions]
         listing = ", ".join(map(str, graphs[:8] or positions[:8])) + (", ..." if len(graphs) > 8 else "")
         raise NonFiniteError(
-            f"epoch {self.current_epoch + 1}, batch {self.batches_done + 1}: {what} (training graphs "
+            f"epoch {self.current_epoch + 1}, batch {batch + 1}: {what} (training graphs "
             f"{listing}); weights not updated, the last checkpoint is whole. Lower optim.base_lr, "
             "set optim.clip_grad_norm True, or look at these graphs"
         )

@@ -7,6 +7,14 @@ import sys
 from pathlib import Path
 
 CASES = Path(__file__).with_name("on_fake_gpu.py")
+SCRIPT = CASES.parents[2] / "scripts" / "gpu_check.py"
+
+
+def test_the_check_for_users_runs_also_on_a_cpu() -> None:
+    command = [sys.executable, str(SCRIPT), "--device", "cpu", "--config", "zinc-none:2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    row = [cell.strip() for cell in done.stdout.splitlines()[-1].strip("|").split("|")]
+    assert row[0] == "zinc-none:2" and float(row[3]) > 0 and float(row[5]) == 0
 
 
 def test_cases_on_a_pretend_gpu() -> None:

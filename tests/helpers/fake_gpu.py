@@ -22,8 +22,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._foreach_utils import _foreach_supported_types
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
@@ -46,6 +48,7 @@ def _device() -> torch.device:
     """The device. It stays registered, so what uses it needs a process of its own."""
     if not hasattr(torch, NAME):
         _setup_privateuseone_for_python_backend(NAME, backend_module=_BACKEND)
+        _foreach_supported_types.append(FakeTensor)  # clipping and optimisers: as for CUDA's tensors
     return torch.device(NAME, 0)
 
 
@@ -120,12 +123,37 @@ class FakeTensor(Tensor):
         return f"FakeTensor({self.numbers!r})"
 
 
+class _Attention(torch.autograd.Function):
+    """torch's attention as one operation each way, as CUDA has it (its memory-efficient kernel)."""
+
+    @staticmethod
+    def forward(ctx, query, key, value, mask, dropout):  # type: ignore[no-untyped-def] # torch's signature
+        given = [t for t in (query, key, value, mask) if t is not None]
+        if not all(isinstance(t, FakeTensor) for t in given):
+            raise MixedDevicesError(f"attention with a tensor of the CPU, at {_caller()}")
+        FakeGPU.active().launches[_caller()] += 1
+        reals = [t.numbers.detach().requires_grad_(t.is_floating_point()) for t in given]
+        with torch.enable_grad():
+            out = F.scaled_dot_product_attention(*reals[:3], *reals[3:], dropout_p=dropout)
+        ctx.graph = out, reals, mask is not None
+        return FakeTensor(out.detach().transpose(1, 2).contiguous().transpose(1, 2))  # strides as on CUDA
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
+        FakeGPU.active().launches[_caller()] += 1
+        out, reals, masked = ctx.graph
+        grads = [FakeTensor(g) for g in torch.autograd.grad(out, reals, grad.numbers)]
+        return *grads, *([] if masked else [None]), None
+
+
 class _Construction(TorchFunctionMode):
-    """torch.tensor(..., device=...) and new_tensor: made on the CPU, then copied."""
+    """torch.tensor(..., device=...) and new_tensor: made on the CPU, then copied; attention."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         device = kwargs.get("device")
+        if func is F.scaled_dot_product_attention and isinstance(args[0], FakeTensor):
+            return _Attention.apply(*args, kwargs.get("attn_mask"), kwargs.get("dropout_p", 0.0))
         if (
             func in (torch.tensor, torch.as_tensor)
             and device is not None
@@ -154,6 +182,11 @@ class FakeGPU(TorchDispatchMode):
         self.launches: Counter[str] = Counter()
         self.waits: Counter[str] = Counter()
         self._construction = _Construction()
+
+    @property
+    def device(self) -> torch.device:
+        """What ``tensor.device`` says."""
+        return _device()
 
     @classmethod
     def active(cls) -> FakeGPU:

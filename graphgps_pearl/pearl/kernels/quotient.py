@@ -11,6 +11,7 @@ the statistics over m weigh every row by its count at a node.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -69,10 +70,33 @@ class QuotientRows:
 
     def tap_diagonal(self, num_taps: int) -> Tensor:
         """The taps of every pair (v, v), :obj:`[N, K]`."""
+        return self.first.taps(self.signal, num_taps)[self._first_diagonal].squeeze(2)
+
+    @cached_property
+    def _first_diagonal(self) -> Tensor:
+        """The row of every pair (v, v) in the generalised layer, :obj:`[N]`."""
         row = self.diagonal
-        for level in reversed(self.plan.levels[max(num_taps - 1, 0) :]):
+        for level in reversed(self.plan.levels[max(self.plan.num_taps - 1, 0) :]):
             row = level.parent[row]
-        return self.layers[0].taps(self.signal, num_taps)[row].squeeze(2)
+        return row
+
+    @property
+    def first(self) -> TapRows | LayerRows:
+        """The rows of the first layer."""
+        return self.layers[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is stored has all that the layers and the pooling will ask for."""
+        _ = self.pool.t(), self.signal, self._first_diagonal
+        for layer in self.layers:
+            if isinstance(layer, LayerRows):
+                layer.matrix.t()
+        return self.__dict__
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the last round."""
+        return self._num_rows(len(self.plan.levels))
 
     @property
     def pair_row(self) -> Tensor:
