@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -148,6 +148,14 @@ class Prepared:
 
     def _pack(self) -> Packed:
         return pack(self._parts) if self._packed is None else self._packed
+
+
+@runtime_checkable
+class PreparesBatch(Protocol):
+    """A module that computes something from the bare graphs of a batch."""
+
+    def prepare_batch(self, batch: Any, prepared: Prepared) -> None:
+        """Add to ``prepared``, which has the ``layout`` of the batch already."""
 
 
 def _both(a: Tensor | None, b: Tensor | None, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor | None:

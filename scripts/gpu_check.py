@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -180,10 +181,14 @@ def difference(cfg: Any, batch: Batch, device: str) -> float:
     found = []
     for where in ("cpu", device):
         steps = Steps(cfg, wide, where)
-        steps.move(lambda module, where=where: module.double().to(where))
+        steps.move(partial(_wide_on, where))
         found.append(steps.results())
     pairs = zip(*found, strict=True)
     return max(float((a - b).abs().max() / a.abs().max().clamp(min=1e-30)) for a, b in pairs if a.numel())
+
+
+def _wide_on(device: str, module: torch.nn.Module) -> torch.nn.Module:
+    return module.double().to(device)
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:

@@ -39,7 +39,9 @@ def attend(
     dim = qkv.size(1) // 3
     if not grouping.groups:
         return qkv.new_empty(0, dim)
-    dense = qkv.index_select(0, grouping.nodes).split([group.nodes.numel() for group in grouping.groups])
+    dense: Sequence[Tensor] = [_ToDense.apply(qkv, grouping)]
+    if len(grouping.groups) > 1:
+        dense = dense[0].split([group.nodes.numel() for group in grouping.groups])
     out = []
     for group, rows, added in zip(grouping.groups, dense, bias, strict=True):
         parts = rows.view(-1, group.size, 3, heads, dim // heads).permute(2, 0, 3, 1, 4)
@@ -47,6 +49,19 @@ def attend(
         head = F.scaled_dot_product_attention(query, key, value, attn_mask=added, dropout_p=dropout)
         out.append(head.transpose(1, 2).reshape(-1, dim))
     return (out[0] if len(out) == 1 else torch.cat(out)).index_select(0, grouping.dense_row)
+
+
+class _ToDense(torch.autograd.Function):
+    """Packed rows to the dense rows of all groups. Padding has no gradient, so backward is a gather too."""
+
+    @staticmethod
+    def forward(ctx, x, grouping):  # type: ignore[no-untyped-def] # torch's signature
+        ctx.grouping = grouping
+        return x.index_select(0, grouping.nodes)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
+        return grad.index_select(0, ctx.grouping.dense_row), None
 
 
 class Gate(nn.Module):

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn.norm import BatchNorm
 
+from graphgps_pearl.layers.batch_norm import BatchNorm
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.names import Activation, activation
 
@@ -68,9 +68,9 @@ class GatedGCN(nn.Module):
         self.lin_nodes = nn.Linear(dim, 4 * dim)
         self.lin_edges = nn.Linear(dim, dim)
         self.gate = DistanceGate(dim, act) if equivstable_pe else None
-        self.norm_nodes = BatchNorm(dim, allow_single_element=True)
+        self.norm_nodes = BatchNorm(dim)
         self.act_nodes = activation(act)
-        self.norm_edges = BatchNorm(dim, allow_single_element=True) if update_edges else None
+        self.norm_edges = BatchNorm(dim) if update_edges else None
         self.act_edges = activation(act) if update_edges else None
         self.dropout = nn.Dropout(dropout)
 

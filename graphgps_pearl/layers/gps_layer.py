@@ -21,11 +21,12 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn.norm import BatchNorm, LayerNorm
+from torch_geometric.nn.norm import LayerNorm
 
 from graphgps_pearl.contracts import AttentionBias
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
+from graphgps_pearl.layers.batch_norm import BatchNorm
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.local import LocalSettings, as_local, build_local
 from graphgps_pearl.layers.names import Activation, activation, pick
@@ -48,7 +49,7 @@ class Norm(nn.Module):
 
     def __init__(self, dim: int, kind: str) -> None:
         super().__init__()
-        self.batch = BatchNorm(dim, allow_single_element=True) if kind == "batch" else None
+        self.batch = BatchNorm(dim) if kind == "batch" else None
         self.layer = LayerNorm(dim, mode="graph") if kind == "layer" else None
         if kind not in ("batch", "layer", "none"):
             raise ValueError(f"norm is batch, layer or none, not {kind!r}")

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch_geometric import nn as pyg_nn
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.nn.inits import reset
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from graphgps_pearl.errors import ConfigError
@@ -83,6 +84,31 @@ def as_local(module: nn.Module) -> nn.Module:
         return module
     takes_features = "edge_attr" in inspect.signature(module.forward).parameters
     return Convolution(module, _with_features if takes_features else _edges_only)
+
+
+class GINE(nn.Module):
+    """GINE: ``x_i' = MLP(x_i + Σ_j relu(x_j + L e_ij))``.
+
+    What PyG's GINEConv computes, without the machinery of message passing; its state is the same.
+
+    Args:
+        mlp: [N, F] to [N, F].
+        lift: L, a map of edge features to the width of the nodes; None where they have it.
+    """
+
+    def __init__(self, mlp: nn.Module, lift: nn.Module | None = None) -> None:
+        super().__init__()
+        self.nn, self.lin = mlp, lift
+        self.register_buffer("eps", torch.zeros(1))  # GINEConv's, which is fixed at 0
+        reset(self.nn)  # GINEConv does it: the same seed gives the same weights
+        reset(self.lin)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        """Nodes [N, F] and edges [E, D] to nodes [N, F]."""
+        source, target = edge_index
+        edges = edge_attr if self.lin is None else self.lin(edge_attr)
+        messages = (x.index_select(0, source) + edges).relu()
+        return self.nn(x + messages.new_zeros(x.shape).index_add_(0, target, messages))
 
 
 class DistanceGINE(nn.Module):
@@ -168,7 +194,7 @@ def _gine(s: LocalSettings) -> nn.Module:
     if s.equivstable_pe:
         lift = nn.Identity() if edge_dim == s.dim else nn.Linear(edge_dim, s.dim)
         return Convolution(DistanceGINE(_mlp(s), DistanceGate(s.dim, s.act), lift), _with_distances)
-    conv = pyg_nn.GINEConv(_mlp(s), edge_dim=None if edge_dim == s.dim else edge_dim)
+    conv = GINE(_mlp(s), None if edge_dim == s.dim else pyg_nn.Linear(edge_dim, s.dim))
     return Convolution(conv, _with_features)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.nn.norm import BatchNorm
 
-from graphgps_pearl.contracts import EncoderOutput, Prepared
+from graphgps_pearl.contracts import EncoderOutput, Prepared, PreparesBatch
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.layers import Activation, Layout, MultiheadAttention, activation, squared_distance
 
@@ -128,7 +128,7 @@ class GraphNetwork(nn.Module):
             layout.padding(next(self.parameters()).dtype)
         prepared.set("layout", layout)
         for module in self.modules():
-            if hasattr(module, "prepare_batch"):
+            if isinstance(module, PreparesBatch):
                 module.prepare_batch(batch, prepared)
         prepared.attach(batch)
 

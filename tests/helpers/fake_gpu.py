@@ -280,7 +280,7 @@ class FakeGPU(TorchDispatchMode):
             return thing
         if isinstance(thing, Tensor):
             return FakeTensor(thing.clone())
-        return copy.copy(thing).apply(lambda tensor: FakeTensor(tensor.clone()))
+        return copy.copy(thing).to(_device(), non_blocking=True)
 
 
 def real(tensor: Tensor) -> Tensor:

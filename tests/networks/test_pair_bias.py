@@ -13,7 +13,7 @@ from torch_geometric.data import Batch
 from yacs.config import CfgNode
 
 from graphgps_pearl import networks
-from graphgps_pearl.layers import Layout, grouping
+from graphgps_pearl.layers import Layout, layout
 from graphgps_pearl.layers.attention import MultiheadAttention
 from graphgps_pearl.layers.kernels import attention as kernel
 from graphgps_pearl.pearl import BPEARL
@@ -119,7 +119,7 @@ def dense_bias(model: nn.Module, batch: Batch) -> list[Tensor]:
 @pytest.fixture(params=[0, 40, 10**9], ids="group cost {}".format)
 def group_cost(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Graphs in groups of their own size, in a few groups with padding, and in one."""
-    monkeypatch.setattr(grouping.group_graphs, "__defaults__", (request.param,))
+    monkeypatch.setattr(layout, "group_cost", lambda device: request.param)
     return request.param
 
 
@@ -174,7 +174,7 @@ def test_gradients_are_those_of_the_formula(
     gradients = torch.autograd.grad(fast.square().sum(), list(model.parameters()))
     encoder = model.encoder.node_encoder.encoders[1]
     written = dense_bias(model, batch)
-    encoder.pair_bias.forward = lambda pairs: written
+    encoder.pair_bias.forward = lambda pairs, index: written
     for module in model.modules():
         if isinstance(module, MultiheadAttention):
             assert module.dropout == dropout
