@@ -17,6 +17,7 @@ SHARED = {
     "errors",
     "escaping",
     "files",
+    "memory",
     "negatives",
     "processes",
     "ogb_features",

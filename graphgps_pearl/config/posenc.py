@@ -230,6 +230,18 @@ _SPE = {
     "post_hidden_dim": Key(40, "Width inside ρ.", min=1),
 }
 
+_BASISNET = {
+    **_placed(),
+    "eigen.laplacian_norm": Key("sym", "Normalisation of the Laplacian.", choices=("none", "sym")),
+    "eigen.max_freqs": Key(10, "Number of eigenvectors, whole eigenspaces of them; 0 = all.", min=0),
+    "eigen.which": Key("smallest", "Which end of the spectrum they are taken from.", choices=SPECTRUM_ENDS),
+    "layers": Key(2, "Equivariant maps between matrices in φ.", min=1),
+    "phi_hidden_dim": Key(16, "Channels of the matrices in φ.", min=1),
+    "phi_out_dim": Key(16, "Width of φ's output.", min=1),
+    "max_multiplicity": Key(3, "Eigenspaces of this dimension and above share one φ.", min=1, max=100),
+    "post_layers": Key(2, "Layers of ρ, after the sum over eigenspaces.", min=1),
+}
+
 
 def _largest(default: int, most: int, what: str) -> Key:
     """The largest subgraph that is counted; none has fewer than three nodes."""
@@ -270,6 +282,7 @@ GROUPS: Groups = {
         "SPE: eigenvalues and eigenvectors, stable and invariant to the choice of basis: ρ(V diag(φ(λ)) Vᵀ).",
         _SPE,
     ),
+    "posenc_BasisNet": ("BasisNet: eigenspaces of the Laplacian, invariant to their bases.", _BASISNET),
     "posenc_EquivStableLapPE": (
         "EquivStableLapPE (PEG): distances between eigenvector rows weigh the edges of message passing.",
         {"enable": _ENABLE, "raw_norm_type": _RAW_NORM, **_eigen(fewest=1)},

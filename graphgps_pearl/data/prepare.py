@@ -37,6 +37,7 @@ from graphgps_pearl.data.checks import check_facts, check_graphs, list_skipped, 
 from graphgps_pearl.data.parallel import Prepared, Transform
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.memory import require_memory
 
 log = logging.getLogger(__name__)
 
@@ -246,6 +247,9 @@ def _announce(prepared: Prepared, name: str) -> None:
     sample = GraphTable.from_graphs([prepared[i] for i in range(0, count, count // _SAMPLE)])
     seconds = (time.process_time() - began) / len(sample)
     size = sample.num_bytes() / len(sample)
+    # Twice: the parts, and the table that they are joined to.
+    remedy = "use fewer eigenvectors or another encoding, or dataset.subset"
+    require_memory(2 * count * size, "cpu", f"preparing {count} graphs of {name}", remedy)
     log.info(
         "preparing %d graphs of %s: about %.0f MB (%.1f kB each) and %.0f s of processor time",
         *(count, name, count * size / 1e6, size / 1e3, count * seconds),

@@ -17,7 +17,7 @@ from torch_geometric.data import Batch
 from graphgps_pearl.encoders.gin import GIN
 from graphgps_pearl.encoders.mlp import mlp
 from graphgps_pearl.encoders.ragged import Pairs
-from graphgps_pearl.encoders.spectral import SpectralEncoder, max_slots
+from graphgps_pearl.encoders.spectral import SpectralEncoder
 
 
 class SignNet(nn.Module):
@@ -73,8 +73,13 @@ class SignNetNodeEncoder(SpectralEncoder):
             settings.phi_out_dim,
             settings.layers,
             settings.post_layers,
-            max_slots(settings.eigen) if settings.model == "MLP" else None,
+            cls.slots(settings.eigen) if settings.model == "MLP" else None,
         )
+
+    @classmethod
+    def row_bytes(cls, settings: Any) -> int:
+        """Six values of each layer's width, for both signs."""
+        return 48 * settings.phi_hidden_dim * settings.layers
 
     def encode(self, batch: Batch) -> Tensor:
         """Encode ``batch.eigvecs_SignNet``."""

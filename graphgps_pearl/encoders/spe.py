@@ -133,6 +133,16 @@ class SPENodeEncoder(SpectralEncoder):
             deepset=settings.model == "DeepSet",
         )
 
+    @classmethod
+    def row_bytes(cls, settings: Any) -> int:
+        """Six values of each layer's width."""
+        return 24 * settings.post_hidden_dim * settings.post_layers
+
+    @staticmethod
+    def num_rows(pairs: Pairs) -> Tensor:
+        """All pairs of nodes."""
+        return pairs.sizes.square().sum()
+
     def encode(self, batch: Batch) -> Tensor:
         """Encode ``batch.eigvals_SPE`` and ``batch.eigvecs_SPE``."""
         return self.encoding(*self.eigen(batch), batch.edge_index)

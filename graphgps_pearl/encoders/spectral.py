@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg as active_cfg
@@ -13,6 +14,7 @@ from graphgps_pearl.encoders.base import PosEncEncoder, graph_of_nodes
 from graphgps_pearl.encoders.ragged import Pairs
 from graphgps_pearl.encoders.transforms import AddLaplacianEigen
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.memory import require_memory
 
 
 class EigenPairs(NamedTuple):
@@ -29,7 +31,9 @@ class SpectralEncoder(PosEncEncoder):
     def __init__(self, dim_emb: int, expand_x: bool = True, cfg: Any = None) -> None:
         cfg = active_cfg if cfg is None else cfg
         super().__init__(dim_emb, expand_x, cfg)
-        self.max_slots = max_slots(cfg[f"posenc_{self.name}"].eigen)
+        settings = cfg[f"posenc_{self.name}"]
+        self.max_slots = self.slots(settings.eigen)
+        self.bytes_of_a_row = self.row_bytes(settings)
 
     @classmethod
     def transforms(cls, settings: Any) -> list[BaseTransform]:
@@ -38,6 +42,21 @@ class SpectralEncoder(PosEncEncoder):
         return [
             AddLaplacianEigen(cls.name, eigen.laplacian_norm, eigen.eigvec_norm, eigen.max_freqs, eigen.which)
         ]
+
+    @classmethod
+    def slots(cls, eigen: Any) -> int | None:
+        """Most eigenvectors of a graph under ``posenc_<name>.eigen``; None if all are used."""
+        return eigen.max_freqs or None
+
+    @classmethod
+    def row_bytes(cls, settings: Any) -> int:
+        """Bytes that a training step keeps for a row, where it can be many in all."""
+        return 0
+
+    @staticmethod
+    def num_rows(pairs: Pairs) -> Tensor:
+        """How many rows there are: here one for a node and an eigenvector."""
+        return (pairs.slots * pairs.sizes).sum()
 
     def eigen(self, batch: Batch) -> EigenPairs:
         """The eigenpairs that the transform has stored."""
@@ -49,9 +68,11 @@ class SpectralEncoder(PosEncEncoder):
                 f"posenc_{self.name}.eigen needs {pairs.node.numel()} eigenvector entries in this batch, "
                 f"{vectors.numel()} are stored: prepare the data again with required_transforms(cfg)"
             )
+        if self.bytes_of_a_row and torch.is_grad_enabled():
+            device = "gpu" if vectors.is_cuda else "cpu"
+            largest = int(pairs.sizes.max()) if pairs.sizes.numel() else 0
+            group = f"posenc_{self.name}"
+            what = f"{group}: a batch of {pairs.sizes.numel()} graphs, the largest of {largest} nodes,"
+            remedy = f"lower train.batch_size or {group}.eigen.max_freqs (0 is all), or use RPEARL"
+            require_memory(self.bytes_of_a_row * float(self.num_rows(pairs)), device, what, remedy)
         return EigenPairs(values, vectors, pairs)
-
-
-def max_slots(eigen: Any) -> int | None:
-    """Most eigenvectors of a graph under ``posenc_<name>.eigen``; None if all are used."""
-    return eigen.max_freqs or None

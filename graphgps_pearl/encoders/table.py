@@ -8,6 +8,7 @@ from torch import nn
 from torch_geometric.graphgym.models.encoder import AtomEncoder, BondEncoder
 
 from graphgps_pearl.encoders.base import PosEncEncoder
+from graphgps_pearl.encoders.basisnet import BasisNetNodeEncoder
 from graphgps_pearl.encoders.dummy_edge import DummyEdgeEncoder
 from graphgps_pearl.encoders.equivstable import EquivStableLapPENodeEncoder
 from graphgps_pearl.encoders.gsn import GSNNodeEncoder
@@ -44,6 +45,7 @@ POSITIONAL_ENCODERS: dict[str, type[PosEncEncoder]] = {
         LapPENodeEncoder,
         SignNetNodeEncoder,
         SPENodeEncoder,
+        BasisNetNodeEncoder,
         EquivStableLapPENodeEncoder,
         GSNNodeEncoder,
         RandomIDNodeEncoder,

@@ -41,6 +41,7 @@ _COSTS = {
     "LapPE": "an eigendecomposition a graph, once",
     "SignNet": "an eigendecomposition a graph, once, and a GNN a pass",
     "SPE": "an eigendecomposition a graph, once, and a GNN a pass",
+    "BasisNet": "an eigendecomposition a graph, once, and Θ(N²) a pass and eigenspace",
     "EquivStableLapPE": "an eigendecomposition a graph, once",
     "GSN": "a search for cycles and cliques a graph, once",
     "RandomID": "Θ(N) a pass",

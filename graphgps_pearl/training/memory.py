@@ -17,7 +17,6 @@ import ctypes
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from graphgps_pearl.data import GraphLoader
+from graphgps_pearl.memory import free_bytes, megabytes
 
 log = logging.getLogger(__name__)
 
@@ -53,15 +53,6 @@ class LargestBatch:
             f"largest graph: {self.largest_graph:,} nodes; memory of a training step: at most about "
             f"{megabytes(self.num_bytes)}",
         )
-
-
-def megabytes(num_bytes: float) -> str:
-    """Bytes as people say them.
-
-    >>> megabytes(3_500_000), megabytes(5e9)
-    ('4 MB', '5.0 GB')
-    """
-    return f"{num_bytes / 1e6:.0f} MB" if num_bytes < 1e9 else f"{num_bytes / 1e9:.1f} GB"
 
 
 def largest_batch(loader: GraphLoader, network: nn.Module) -> LargestBatch:
@@ -99,31 +90,6 @@ def kept_bytes(network: nn.Module, graphs: Sequence[Data]) -> int:
         del pred
     own = {p.untyped_storage().data_ptr() for p in probe.parameters()}
     return sum(size for address, size in seen.items() if address not in own)
-
-
-def free_bytes(device: str) -> int | None:
-    """Free memory of the ``gpu``, or else of the machine or container; None if unknown."""
-    if device == "gpu" and torch.cuda.is_available():
-        return torch.cuda.mem_get_info()[0]
-    found = [_meminfo("MemAvailable"), _cgroup_free()]
-    return min((f for f in found if f is not None), default=None)
-
-
-def _meminfo(name: str) -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)
-
-
-def _cgroup_free() -> int | None:
-    folder = Path("/sys/fs/cgroup")
-    try:
-        limit, used = ((folder / f"memory.{name}").read_text().strip() for name in ("max", "current"))
-        return int(limit) - int(used)
-    except (OSError, ValueError):  # no such file, or "max": no limit
-        return None
 
 
 def keep_freed_memory() -> None:

@@ -29,6 +29,7 @@ posenc_SignNet: {{dim_pe: 4, model: DeepSet, layers: 2, post_layers: 2, phi_hidd
                  eigen: {{max_freqs: 4}}}}
 posenc_SPE: {{dim_pe: 4, layers: 2, phi_hidden_dim: 8, phi_out_dim: 3, post_layers: 2, post_hidden_dim: 8,
              eigen: {{max_freqs: 0}}}}
+posenc_BasisNet: {{dim_pe: 4, phi_hidden_dim: 6, phi_out_dim: 5, eigen: {{max_freqs: 4}}}}
 posenc_EquivStableLapPE: {{eigen: {{max_freqs: 4}}}}
 posenc_GSN: {{dim_pe: 4, max_cycle: 6, max_clique: 4}}
 posenc_RandomID: {{dim_pe: 3}}
