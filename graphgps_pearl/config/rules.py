@@ -318,8 +318,10 @@ def _pairs(cfg: CfgNode) -> Iterator[str]:
     kind = cfg.posenc_BPEARL.pair_bias
     if kind != "none":
         wrong = f"posenc_BPEARL.pair_bias = {kind}: "
-        if cfg.model.type in ("custom_gnn", "SANTransformer"):
-            yield f"{wrong}model.type {cfg.model.type} cannot add it to attention; use GPSModel, or none"
+        if cfg.model.type == "custom_gnn":
+            yield f"{wrong}model.type custom_gnn has no attention to add it to; use GPSModel, or none"
+        if cfg.model.type == "SANTransformer":
+            yield f"{wrong}the attention of model.type SANTransformer takes none; use GPSModel, or none"
         if attention == "Performer":
             yield f"{wrong}Performer never forms the logits it would be added to; use Transformer, or none"
         if attention == "None":

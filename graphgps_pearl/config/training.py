@@ -119,8 +119,25 @@ _OPTIM = {
     "clip_grad_norm_value": Key(1.0, "Largest norm of the gradient when it is clipped.", above=0),
 }
 
+_WANDB = {
+    "use": Key(False, "Log the scalars of TensorBoard to Weights & Biases too, where wandb is installed."),
+    "entity": Key("gtransformers", "User or team there; GraphGPS's own, which is the default, means yours."),
+    "project": Key("gtblueprint", "Project there."),
+    "name": Key("", "Name of the run there; empty = the run's folder."),
+}
+
+_PRETRAINED = {
+    "dir": Key(
+        "", "Run folder whose best weights are the start, such as results/zinc-bpearl/0; empty = none."
+    ),
+    "reset_prediction_head": Key(True, "Begin with a new head."),
+    "freeze_main": Key(False, "Train the head alone."),
+}
+
 GROUPS: Groups = {
     "": ("The run's name and folder, seed, threads, device, choice of the best epoch.", _RUN),
     "train": ("The training loop: batches, evaluation, checkpoints, budget.", _TRAIN),
     "optim": ("Optimiser, learning rate and schedule.", _OPTIM),
+    "pretrained": ("Start from the weights of another run.", _PRETRAINED),
+    "wandb": ("Weights & Biases.", _WANDB),
 }

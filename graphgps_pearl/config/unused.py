@@ -97,20 +97,11 @@ _NO_EFFECT: Table = (
         }),
     }),
     ("the data decides it", _in("share", {"dim_in": 1, "dim_out": 1, "num_splits": 1})),
-    ("runs are logged to files and TensorBoard",
-        _in("wandb", {"use": False, "entity": "gtransformers", "project": "gtblueprint", "name": ""})),
-    ("fine-tuning is not offered",
-        _in("pretrained", {"dir": "", "reset_prediction_head": True, "freeze_main": False})),
 )  # fmt: skip
-
-
-def _no_checkpoint(folder: str) -> str | None:
-    return "starting from upstream's checkpoints is not supported; expected an empty text" if folder else None
 
 
 # Refused, since ignoring them would give another run than the file asks for.
 _CHECKS: dict[str, dict[str, Any]] = {
-    "pretrained.dir": {"check": _no_checkpoint},
     "train.mode": {"choices": ("custom", "standard")},
 }
 

@@ -58,6 +58,7 @@ _STATISTICS = (_are_statistics, "null or a list of finite numbers")
 #: What each field of a model's description may be: a test, and words for it.
 _ALLOWED: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("name", "dataset", "chosen"), _NAME),
+    "task": (lambda value: value in ("graph", "node", "edge"), "graph, node or edge"),
     "task_type": (lambda value: value in TASK_TYPES, f"one of {', '.join(TASK_TYPES)}"),
     **dict.fromkeys(("dim_in", "edge_dim", "dim_out"), _SIZE),
     **dict.fromkeys(("target_names", "target_units", "class_names"), _NAMES),
@@ -78,8 +79,8 @@ class ModelFacts:
     """The data's side of a model: sizes, names, and how a prediction becomes a quantity.
 
     ``target_mean`` and ``target_std`` [dim_out] are those of standardised targets (original = y * std +
-    mean), else None. ``metrics`` are the values of the weights' epoch, as ``<split>_<metric>``;
-    ``chosen`` says why these weights.
+    mean), else None. ``task`` is what is predicted for. ``metrics`` are the values of the weights' epoch, as
+    ``<split>_<metric>``; ``chosen`` says why these weights.
     """
 
     name: str
@@ -97,6 +98,7 @@ class ModelFacts:
     parameters: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     chosen: str = ""
+    task: str = "graph"
 
     def to_json(self) -> dict[str, Any]:
         """Lists, numbers and strings."""

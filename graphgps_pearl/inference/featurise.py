@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import torch
 from torch_geometric.data import Data
 from yacs.config import CfgNode
 
@@ -23,14 +24,15 @@ def features_of(cfg: CfgNode, facts: ModelFacts) -> str:
     if cfg.dataset.format == "PyG-ZINC":
         raise DataError(
             f"{facts.name} was trained on ZINC's own graphs, whose 28 atom types and Kekulé bonds come from "
-            "its public files and not from SMILES; train on a csv or embedded dataset to predict SMILES"
+            "its public files and not from SMILES; give predict_graphs such graphs, or train on a csv or "
+            "embedded dataset to predict SMILES"
         )
     for name, dims in molecules.FEATURES.items():
         if cfg.dataset.format in SMILES_FORMATS and dims == (facts.dim_in, facts.edge_dim):
             return name
     raise DataError(
         f"{facts.name} was trained on {facts.dataset} ({cfg.dataset.format}), whose graphs are not made from "
-        "SMILES, so there is nothing to feed it with"
+        "SMILES; predict_graphs takes its graphs"
     )
 
 
@@ -58,3 +60,35 @@ def featuriser(cfg: CfgNode, facts: ModelFacts) -> Featuriser:
         return graph, order
 
     return graph_of
+
+
+def prepare_graph(
+    graph: Data, number: int, facts: ModelFacts, transforms: Sequence[Callable[[Data], Data]]
+) -> Data:
+    """A user's graph with what the encoders need; DataError where it is unlike those of the training."""
+
+    def require(fits: bool, otherwise: str) -> None:
+        if not fits:
+            raise DataError(f"graph {number}: {otherwise}; {facts.name} was trained on {facts.dataset}")
+
+    x, edges = graph.x, graph.edge_index
+    require(x is not None and edges is not None, "has no x or no edge_index")
+    assert x is not None and edges is not None
+    x = x.view(len(x), -1)
+    require(x.size(1) == facts.dim_in, f"x has {x.size(1)} columns, not {facts.dim_in}")
+    inside = bool(((edges >= 0) & (edges < len(x))).all())
+    require(inside, f"edge_index names nodes beyond the {len(x)} of x")
+    kept = Data(x=x, edge_index=edges)
+    if facts.edge_dim:
+        require(graph.edge_attr is not None, "has no edge_attr")
+        kept.edge_attr = graph.edge_attr
+        shape = list(graph.edge_attr.shape)
+        fits = shape == [edges.size(1), facts.edge_dim] or (facts.edge_dim == 1 and shape == [edges.size(1)])
+        require(fits, f"edge_attr is {shape}, not {[edges.size(1), facts.edge_dim]}")
+    if facts.task == "edge":
+        require("edge_index_labeled" in graph, "has no edge_index_labeled, the pairs to predict for")
+        kept.edge_index_labeled = graph.edge_index_labeled
+        kept.edge_label = torch.zeros(graph.edge_index_labeled.size(1))
+    for transform in transforms:
+        kept = transform(kept)
+    return kept

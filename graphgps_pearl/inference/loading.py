@@ -60,6 +60,7 @@ def untrained(path: str | Path, overrides: tuple[str, ...] = (), device: str | N
         name=Path(path).stem,
         dataset=spec.name,
         task_type=spec.task_type,
+        task=spec.task,
         dim_in=spec.dim_in,
         edge_dim=spec.edge_dim or 0,
         dim_out=spec.dim_out,

@@ -19,13 +19,14 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from yacs.config import CfgNode
 
+from graphgps_pearl import encoders
 from graphgps_pearl.data import BadRowError
 from graphgps_pearl.data.sampler import Bounds, cut
 from graphgps_pearl.encoders import PosEncEncoder
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.facts import ModelFacts
-from graphgps_pearl.inference.featurise import featuriser
+from graphgps_pearl.inference.featurise import featuriser, prepare_graph
 
 BATCH_SIZE = 256
 #: Tables of random samples that predictions are averaged over where a model draws some and nothing is said.
@@ -143,6 +144,41 @@ class Model:
                 outputs[:, row] = np.nan
         spread = outputs.std(axis=0, ddof=1) if tables > 1 else None
         return Predictions(list(smiles), self.facts.columns, outputs.mean(axis=0), spread, errors)
+
+    @torch.inference_mode()
+    def predict_graphs(
+        self, graphs: Sequence[Data], *, tables: int | None = None, batch_size: int = BATCH_SIZE
+    ) -> list[NDArray[np.float64]]:
+        """Predict for graphs as the dataset of the training has them.
+
+        Args:
+            graphs: with ``x`` [N, dim_in], ``edge_index``, ``edge_attr`` where the training had it, and for
+            edge
+                tasks ``edge_index_labeled``.
+            tables: as for :meth:`predict`.
+            batch_size: most graphs in a batch.
+
+        Returns:
+            One array per graph: [D] for graph tasks, [N, D] for nodes, [L, 1] for pairs of nodes.
+        """
+        tables = self._tables(tables)
+        transforms = encoders.required_transforms(self.cfg)
+        prepared = [prepare_graph(graph, i, self.facts, transforms) for i, graph in enumerate(graphs)]
+        outputs: list[Any] = [0.0] * len(prepared)
+        for batch, members in self._batches(prepared, batch_size):
+            for table in range(tables):
+                with _table_of_samples(self.network, table):
+                    values = self._quantities(self.network(batch)[0][:, : self.facts.dim_out]).cpu().numpy()
+                for i, part in zip(members, np.split(values, self._cuts(batch, len(values))), strict=True):
+                    outputs[i] = outputs[i] + (part[0] if self.facts.task == "graph" else part) / tables
+        return outputs
+
+    def _cuts(self, batch: Batch, rows: int) -> NDArray[np.int64]:
+        """Where the rows of the second, third, ... graph begin among the outputs of a batch."""
+        if self.facts.task == "graph":
+            return np.arange(1, rows)
+        index = batch.batch if self.facts.task == "node" else batch.batch[batch.edge_index_labeled[0]]
+        return np.searchsorted(index.cpu().numpy(), np.arange(1, batch.num_graphs))
 
     @torch.inference_mode()
     def encode(

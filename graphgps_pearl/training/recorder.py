@@ -199,12 +199,18 @@ class Recorder(pl.Callback):
     def _write(self, epoch: int) -> None:
         self.folder.write_metrics(self.columns, self.rows)
         assert self._writer is not None
+        for tag, value in self.scalars().items():
+            self._writer.add_scalar(tag, value, epoch)
+        self._writer.flush()
+
+    def scalars(self) -> dict[str, float]:
+        """The last epoch's values by the names that curves have: ``val/mae``, ``training/lr``."""
+        tags = {}
         for column, value in self.last_row.items():
             if column != "epoch":
                 split, _, name = column.rpartition("_")
-                tag = f"{split}/{name}" if column not in self.columns[:5] else f"training/{column}"
-                self._writer.add_scalar(tag, value, epoch)
-        self._writer.flush()
+                tags[f"{split}/{name}" if column not in self.columns[:5] else f"training/{column}"] = value
+        return tags
 
     def _write_targets(self, task: GraphTask, writes: bool) -> None:
         """``targets.csv``: the metrics of each target on each split at the best epoch."""

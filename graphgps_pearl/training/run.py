@@ -36,6 +36,7 @@ from graphgps_pearl.training.memory import (
     report_largest_batch,
 )
 from graphgps_pearl.training.metrics import best_metric, custom_metrics, metric_names, require_defined
+from graphgps_pearl.training.pretrained import start_from
 from graphgps_pearl.training.processes import (
     connect,
     connected,
@@ -48,6 +49,7 @@ from graphgps_pearl.training.progress import Progress
 from graphgps_pearl.training.recorder import Recorder, metric_columns
 from graphgps_pearl.training.shared_norm import share_norms
 from graphgps_pearl.training.task import GraphTask, OptimSettings
+from graphgps_pearl.training.wandb_log import wandb_logs
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +118,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     progress = Progress(recorder, splits, metric)
     checkpointer = Checkpointer(folder, cfg.train.ckpt_every_batches, cfg.train.ckpt_every_seconds)
     callbacks = [recorder, checkpointer, progress, *evaluation_weights(cfg, bundle, network)]
+    callbacks += wandb_logs(cfg, folder, recorder)
     try:
         trainer = make_trainer(cfg, folder, callbacks)
     except MisconfigurationException as error:
@@ -151,6 +154,8 @@ def prepare(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBundle]:
     if spec.dim_in is None or spec.dim_out is None:
         raise DataError(f"{spec.name}: the number of node features or of targets is not known")
     network = networks.build(cfg, spec.dim_in, spec.dim_out)
+    if cfg.pretrained.dir:
+        start_from(network, cfg)
     parts = require_budget(network, cfg.train.max_params)
     bundle = bundle or data.load(cfg, transforms)
     encoders.check_features(cfg, next(iter(bundle.splits.values()))[0])

@@ -90,7 +90,6 @@ WORDS = {
         "train.mode inference-only",
         "train.mode = inference-only: expected one of custom",
     ),
-    "pretrained": ("pretrained.dir x", "pretrained.dir = x", "not supported"),
     "code for times": ("posenc_RWSE.kernel.times_func [1]*3", "expected range(a,b) or range(a,b,c)"),
     "call for times": (
         "posenc_RWSE.kernel.times_func range(1,len('ab'))",

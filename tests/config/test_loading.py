@@ -41,13 +41,13 @@ def test_what_is_not_used_is_said_once(caplog) -> None:
     with caplog.at_level(logging.INFO, "graphgps_pearl"):
         cfg = config.parse(ZINC_RWSE, ["gnn.self_msg", "add"], name="zinc.yaml")
     assert [record.getMessage() for record in caplog.records] == [
-        "zinc.yaml: accepted, but not used here: gnn.agg, gnn.self_msg, wandb.use, wandb.project"
+        "zinc.yaml: accepted, but not used here: gnn.agg, gnn.self_msg"
     ]
-    assert config.unused(cfg) == ["gnn.agg", "gnn.self_msg", "wandb.use", "wandb.project"]
+    assert config.unused(cfg) == ["gnn.agg", "gnn.self_msg"]
 
 
 def test_nothing_is_said_of_defaults(caplog) -> None:
-    config.parse("wandb: {use: False, project: gtblueprint}\nseed: 3\n")
+    config.parse("view_emb: False\nseed: 3\n")
     assert not caplog.records
 
 
