@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from helpers.small_runs import SmallRuns
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -20,3 +21,23 @@ def shared_data() -> Path:
         assert not named, f"GRAPHGPS_PEARL_DATA = {named}: has no zinc12k/train.npz"
         pytest.skip(f"no real data in {folder}; name its folder in GRAPHGPS_PEARL_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def dataset_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for prepared data that tests share."""
+    return tmp_path_factory.mktemp("datasets")
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, dataset_dir: Path) -> Path:
+    """A finished run of the small config, to compare with or to copy."""
+    runs = SmallRuns(tmp_path_factory.mktemp("finished"), dataset_dir)
+    assert runs.train() == 0
+    return runs.path()
+
+
+@pytest.fixture
+def runs(tmp_path: Path, dataset_dir: Path) -> SmallRuns:
+    """Starts small runs in a folder of the test's own."""
+    return SmallRuns(tmp_path, dataset_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,3 +72,18 @@ def trained(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Train:
         return done[encoder]
 
     return train
+
+
+@pytest.fixture(scope="session")
+def model(trained: Train, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder, made by the command."""
+    folder = tmp_path_factory.mktemp("models") / "atoms"
+    assert cli.main(["export", str(trained("Atom+BPEARL")), "-o", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def run(trained: Train, tmp_path: Path) -> Path:
+    """A copy of a run's folder, which a test may damage."""
+    shutil.copytree(trained("Atom"), tmp_path / "atom" / "0")
+    return tmp_path / "atom" / "0"

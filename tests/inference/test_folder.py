@@ -12,8 +12,6 @@ from attacks import folders as hostile
 
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.inference import folder as folders
-from graphgps_pearl.inference.card import write_card
-from graphgps_pearl.inference.facts import ModelFacts
 from graphgps_pearl.inference.shipped import SHIPPED
 
 SHIPPED_MODEL = SHIPPED / "wehi-logp"
@@ -58,15 +56,6 @@ def test_an_edited_card_is_mentioned_and_no_more(model, caplog):
     (model / "README.md").write_text("My own words.\n")
     assert folders.read_facts(model).name == "wehi-logp"
     assert "README.md is not the one that was exported" in caplog.text
-
-
-def test_names_from_elsewhere_are_text_in_the_card(model):
-    loaded = folders.read_model(model)
-    name = "a|b<script>`\n# c"
-    facts = ModelFacts(name, name, "regression", 9, 3, 1, (name,), ("",), metrics={f"{name}_loss": 1.0})
-    card = write_card(loaded.cfg, facts)
-    assert "<script>" not in card.replace("`a'", "").replace("\\|b<script>'", "")
-    assert "\n# c" not in card
 
 
 def test_the_shipped_model_is_the_one_that_was_exported():

@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
+
+from graphgps_pearl.training import memory
 
 # What glibc holds, by its own books: page faults would also count what the kernel does of itself.
 MEASURE = """
@@ -53,3 +56,10 @@ def test_the_memory_of_a_tensor_is_kept_for_the_next() -> None:
     mapped, kept = mapped_and_kept("")
     assert mapped >= 24_000_000
     assert kept < 1_000_000
+
+
+def test_memory_of_a_gpu_counts_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (123, 456))
+    assert memory.free_bytes("gpu") == 123
+    assert memory.free_bytes("cpu") not in (123, None)

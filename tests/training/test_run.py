@@ -3,57 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from helpers.csv_runs import SETS, Train, trainer, write_table
+from helpers.small_runs import CONFIG as SMALL
+from lightning.pytorch.accelerators import CPUAccelerator
 
-from graphgps_pearl import cli
+from graphgps_pearl import cli, config
 from graphgps_pearl.data import parallel
-
-CONFIG = """
-dataset:
-  format: csv
-  name: mine
-  task: graph
-  task_type: regression
-  target_columns: [y]
-  split_column: set
-  node_encoder: True
-  node_encoder_name: Atom
-  node_encoder_bn: False
-  edge_encoder: True
-  edge_encoder_bn: False
-train: {batch_size: 4, eval_period: 1}
-model: {type: GPSModel, loss_fun: l1}
-gt: {layer_type: GINE+None, layers: 1, n_heads: 2, dim_hidden: 8}
-gnn: {head: san_graph, dim_inner: 8}
-optim: {max_epoch: 1, scheduler: none}
-num_threads: 1
-"""
-SETS = ["train"] * 8 + ["val"] * 2 + ["test"] * 2
-Train = Callable[..., int]
-
-
-def write_table(file: Path, values: list[object] | None = None, sets: list[str] = SETS) -> None:
-    values = list(range(12)) if values is None else values
-    rows = [
-        f"{'C' * (i + 2)},{value},{part}" for i, (value, part) in enumerate(zip(values, sets, strict=True))
-    ]
-    file.write_text("\n".join(["smiles,y,set", *rows]) + "\n")
+from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.registry import register
+from graphgps_pearl.runs.folder import RunFolder
+from graphgps_pearl.training.run import run, trainer_device
 
 
 @pytest.fixture
 def train(tmp_path: Path) -> Train:
-    write_table(tmp_path / "mine.csv")
-    (tmp_path / "mine.yaml").write_text(CONFIG)
-
-    def start(*words: object, options: tuple[str, ...] = ()) -> int:
-        folders = ("out_dir", tmp_path / "results", "dataset.dir", tmp_path / "data")
-        argv = ["--cfg", tmp_path / "mine.yaml", "dataset.path", tmp_path / "mine.csv", *folders, *words]
-        return cli.train([*map(str, argv), *options])
-
-    return start
+    return trainer(tmp_path)
 
 
 def one_error(capsys: pytest.CaptureFixture[str]) -> str:
@@ -168,22 +136,32 @@ def test_preparing_in_workers_moves_no_random_state(train: Train, tmp_path: Path
     assert rows[0] == rows[1]
 
 
-def test_runs_of_other_settings_are_not_averaged(train: Train, tmp_path: Path, caplog, capsys) -> None:
-    assert train() == 0
-    assert train("seed", 1, "optim.base_lr", 0.5) == 0
-    summary = json.loads((tmp_path / "results" / "mine" / "agg" / "results.json").read_text())
-    assert summary["seeds"] == [1]
-    assert "0 is left out of the mean: it has optim.base_lr = 0.01 instead of 0.5" in caplog.text
-    capsys.readouterr()
-    assert cli.main(["report", str(tmp_path / "results")]) == 0
-    said = "not in the mean: mine, seed 0: it has optim.base_lr = 0.01 instead of 0.5"
-    assert said in capsys.readouterr().out
+def test_auto_is_a_gpu_of_nvidia_or_the_cpu(monkeypatch: pytest.MonkeyPatch, caplog) -> None:
+    """Apple's MPS has neither float64 nor CSR products: every run would fail there."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    caplog.set_level("INFO")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert trainer_device("auto") == "cpu"
+    assert "MPS" in caplog.text and "accelerator" in caplog.text
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert trainer_device("auto") == "gpu" and trainer_device("cuda") == "gpu"
+    assert trainer_device("cpu") == "cpu" and CPUAccelerator.is_available()
 
 
-def test_a_damaged_run_beside_it_does_not_end_a_run_badly(train: Train, tmp_path: Path, caplog) -> None:
-    assert train() == 0
-    (tmp_path / "results" / "mine" / "0" / "config.yaml").write_text("")
-    assert train("seed", 1) == 0
-    assert "0 is left out: config.yaml or metrics.csv is damaged" in caplog.text
-    summary = json.loads((tmp_path / "results" / "mine" / "agg" / "results.json").read_text())
-    assert summary["seeds"] == [1]
+@pytest.mark.parametrize(
+    "words, key",
+    [
+        (["dataset.format", "PyG-Planetoids"], "dataset.format: 'PyG-Planetoids'.*PyG-Planetoid"),
+        (["dataset.name", "wehi-logq"], "dataset.name: 'wehi-logq'.*wehi-logp"),
+        (["dataset.task", "node", "gnn.head", "node"], "dataset.task: 'node'"),
+    ],
+)
+@pytest.mark.parametrize("more", [["metric_best", "accuracy-SBM"], ["model.loss_fun", "weighted_something"]])
+def test_the_dataset_is_named_first(words, key, more, tmp_path, monkeypatch) -> None:
+    from torch_geometric.graphgym import register as graphgym
+
+    register()
+    monkeypatch.setattr(graphgym, "loader_dict", {})
+    cfg = config.parse(SMALL, [*words, *more])
+    with pytest.raises(ConfigError, match=key):
+        run(cfg, RunFolder(tmp_path / "0"))

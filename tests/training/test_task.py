@@ -1,17 +1,14 @@
-"""What depends on the device, shown on a CPU: scaled losses, the choice of a device, free memory."""
+"""Gradients of a step: scaled, clipped, measured."""
 
 from __future__ import annotations
 
 import lightning.pytorch as pl
 import pytest
 import torch
-from lightning.pytorch.accelerators import CPUAccelerator
 from lightning.pytorch.plugins import MixedPrecision
 from torch import Tensor, nn
 
-from graphgps_pearl.training import memory
 from graphgps_pearl.training.losses import make_loss
-from graphgps_pearl.training.run import trainer_device
 from graphgps_pearl.training.task import GraphTask, OptimSettings
 
 
@@ -58,22 +55,3 @@ def test_gradients_are_unscaled_before_they_are_clipped(limit: float | None) -> 
 def test_steps_that_the_scaler_skips_have_no_norm() -> None:
     norms, weight = norms_and_weights(2.0**40, None)  # overflows float16 until the scaler has come down
     assert len(norms) < 6 and all(torch.tensor(norms).isfinite()) and bool(weight.isfinite().all())
-
-
-def test_auto_is_a_gpu_of_nvidia_or_the_cpu(monkeypatch: pytest.MonkeyPatch, caplog) -> None:
-    """Apple's MPS has neither float64 nor CSR products: every run would fail there."""
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    caplog.set_level("INFO")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert trainer_device("auto") == "cpu"
-    assert "MPS" in caplog.text and "accelerator" in caplog.text
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert trainer_device("auto") == "gpu" and trainer_device("cuda") == "gpu"
-    assert trainer_device("cpu") == "cpu" and CPUAccelerator.is_available()
-
-
-def test_memory_of_a_gpu_counts_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (123, 456))
-    assert memory.free_bytes("gpu") == 123
-    assert memory.free_bytes("cpu") not in (123, None)
