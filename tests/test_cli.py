@@ -17,7 +17,7 @@ CONFIG = str(REPOSITORY / "configs" / "quickstart.yaml")
         (["train", "--cfg", CONFIG, "--repeat", "3"], "quickstart: 3 run(s), results in "),
         (
             ["compare", "--base", CONFIG, "--encoders", "none", "BPEARL"],
-            "none: quickstart\nBPEARL: quickstart\n",
+            "none: with the settings of quickstart\nBPEARL: with",
         ),
         (["compare", CONFIG], "checking 1 config(s), then 1 run(s)"),
     ],
