@@ -22,7 +22,7 @@ TESTED_BY = {
     "data/test_archives.py": "unpacking",
     "data/test_checks.py": "data/base",
     "data/test_pickles.py": "data/pickled_tensors",
-    "data/test_prepare.py": "data/parallel",
+    "data/test_prepare.py": "data/stages",
     "data/test_registry.py": "data/graphgym",
     "data/test_molecules.py": "ogb_features",
     "data/datasets/test_csv_file.py": "data/csv_table delimited",
@@ -49,6 +49,8 @@ TESTED_BY = {
     "report/test_comparison.py": "report/table",
     "end_to_end/test_tensorboard.py": "report/pictures",
     "end_to_end/test_train.py": "report/aggregate",
+    "training/test_pretrained.py": "training/wandb_log",
+    "reliability/test_memory.py": "memory",
     "reliability/test_processes.py": "training/processes",
     "reliability/test_resume.py": "training/batches training/checkpointer training/checkpoints "
     "training/recorder",

@@ -8,43 +8,33 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 import torch_geometric
 from torch import Tensor
 from torch_geometric.data import Data
-from tqdm import tqdm
 from yacs.config import CfgNode
 
 from graphgps_pearl import __version__
-from graphgps_pearl.data import cache, registry, splits
+from graphgps_pearl.data import cache, registry, splits, stages
 from graphgps_pearl.data.base import (
     TRAIN_VAL_TEST,
-    BadRowError,
     DataBundle,
     DatasetSpec,
-    Items,
     SkippedRow,
     Source,
 )
-from graphgps_pearl.data.checks import check_facts, check_graphs, list_skipped, refuse_bad_rows
-from graphgps_pearl.data.parallel import Prepared, Transform
+from graphgps_pearl.data.checks import check_facts, check_graphs, refuse_bad_rows
+from graphgps_pearl.data.stages import Transform
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import ConfigError, DataError
-from graphgps_pearl.memory import require_memory
 
 log = logging.getLogger(__name__)
 
-_STATE = ("graphs", "skipped", "target_mean", "target_std", "splits")
 _CONTENT = ("graphs", "target_mean", "target_std", "splits")  # what a run depends on, wherever the files are
-_CHUNK = 2048  # graphs collated at a time, so that a quarter of a million need not be held one by one
-_SAMPLE = 32  # graphs from which the cost of all is foretold
 
 
 def spec(cfg: CfgNode) -> DatasetSpec | None:
@@ -108,8 +98,8 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
     folder = source.dir / "prepared"
     parts = {"source": type(source).__qualname__, "version": source.version, "subset": cfg.dataset.subset}
     parts |= {"name": cfg.dataset.name, "fingerprint": source.fingerprint()}
-    raw_file = _cache_file(folder, known.name, parts)
-    state, made = _stage(source, raw_file, lambda: _read(source, raw_file))
+    raw_file = stages.cache_file(folder, known.name, parts)
+    state, made = stages.stage(source, raw_file, lambda: stages.read(source, raw_file))
     refuse_bad_rows(source, state["skipped"], raw_file)
     content = {key: state[key] for key in _CONTENT}
     identity = cache.digest(content | ({"folds": splits.FOLDS} if _in_folds(source) else {}))
@@ -121,150 +111,18 @@ def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
     if transforms:
         parts["transforms"] = [repr(transform) for transform in transforms]
         parts["libraries"] = [torch.__version__, torch_geometric.__version__, __version__]
-        file = _cache_file(folder, known.name, parts)
-        prepared, made_now = _stage(
-            source, file, lambda: _transform(state, transforms, known.name, cfg.num_workers)
+        file = stages.cache_file(folder, known.name, parts)
+        prepared, made_now = stages.stage(
+            source, file, lambda: stages.transform(state, transforms, known.name, cfg.num_workers)
         )
         state, made = prepared, made or made_now
-    bundle = _bundle(source, known, state, _graph_class(transforms))
+    bundle = _bundle(source, known, state, stages.graph_class(transforms))
     if cfg.dataset.standardise:
         _standardise(bundle)
     bundle.identity = identity
     bundle.cache_file = file if source.cacheable else None
     bundle.prepare_seconds = time.perf_counter() - began if made else 0.0
     return bundle
-
-
-def _cache_file(folder: Path, name: str, parts: dict[str, Any]) -> Path:
-    # A name of the user's own may be anything; it must not leave the folder.
-    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:60]
-    return folder / f"{readable}-{cache.key_of(parts)}.pt"
-
-
-def _stage(source: Source, file: Path, make: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], bool]:
-    """A stage's state and whether it had to be made."""
-    state = cache.load(file, _STATE) if source.cacheable else None
-    if state is not None:
-        return state, False
-    state = make()
-    if source.cacheable:
-        cache.save(state, file)
-        # Read back: of a large file, which is mapped, only what is used comes to memory.
-        state = cache.load(file, _STATE)
-        if state is None:
-            raise DataError(f"{file}: cannot be read back right after it was written; is the disk in order?")
-    return state, True
-
-
-def _read(source: Source, file: Path) -> dict[str, Any]:
-    """First stage: the items' graphs, and which rows gave none."""
-    began = time.perf_counter()
-    items = source.items()
-    chosen = _choose(items, source.cfg.dataset.subset)
-    position: dict[int, int] = {}
-    skipped: list[SkippedRow] = []
-
-    def graphs() -> Iterator[Data]:
-        for i in tqdm(chosen, desc="reading graphs", unit="graph", disable=None, leave=False):
-            try:
-                graph = items.graph(i)
-            except BadRowError as error:
-                skipped.append(SkippedRow(items.file, items.where(i), str(error)))
-                continue
-            position[i] = len(position)
-            yield graph
-
-    table = _collate(graphs())
-    _log_rate("read", len(table), time.perf_counter() - began, source.spec().name)
-    if skipped:
-        list_skipped(skipped, file)
-    state: dict[str, Any] = {
-        "graphs": table.to_state(),
-        "skipped": [dataclasses.astuple(row) for row in skipped],
-        "target_mean": items.target_mean,
-        "target_std": items.target_std,
-        "splits": None,
-    }
-    if items.splits is not None:
-        nodes = source.spec().transductive
-        state["splits"] = {
-            name: torch.tensor([i if nodes else position[i] for i in part if nodes or i in position]).long()
-            for name, part in items.splits.items()
-        }
-    return state
-
-
-def _choose(items: Items, subset: int) -> list[int]:
-    """All items, or about ``subset`` of them: the same share of every split, always the same ones."""
-    if subset <= 0 or subset >= items.count:
-        return list(range(items.count))
-    rng = np.random.default_rng(0)
-    chosen: list[int] = []
-    for part in items.splits.values() if items.splits is not None else [range(items.count)]:
-        count = max(1, round(len(part) * subset / items.count)) if len(part) else 0
-        chosen += [part[int(i)] for i in rng.permutation(len(part))[:count]]
-    return sorted(set(chosen))
-
-
-def _collate(graphs: Iterator[Data]) -> GraphTable:
-    tables: list[GraphTable] = []
-    pending: list[Data] = []
-    for graph in graphs:
-        pending.append(graph)
-        if len(pending) == _CHUNK:
-            tables.append(GraphTable.from_graphs(pending))
-            pending = []
-    tables.append(GraphTable.from_graphs(pending))
-    return GraphTable.join(tables)
-
-
-def _transform(
-    state: dict[str, Any], transforms: Sequence[Transform], name: str, num_workers: int
-) -> dict[str, Any]:
-    """Second stage: every graph through every transform."""
-    prepared = Prepared(GraphTable.from_state(state["graphs"]), transforms, name)
-    _announce(prepared, name)
-    began = time.perf_counter()
-    with tqdm(total=len(prepared), desc="transforms", unit="graph", disable=None, leave=False) as bar:
-        tables = []
-        for table in prepared.in_parts(num_workers):
-            tables.append(table)
-            bar.update(len(table))
-    transformed = GraphTable.join(tables)
-    if transformed.graph_class is not _graph_class(transforms):
-        made = transformed.graph_class.__name__
-        raise TypeError(f"a transform makes graphs of class {made}, which its graph_class does not say")
-    _log_rate("transformed", len(transformed), time.perf_counter() - began, name)
-    return {**state, "graphs": transformed.to_state()}
-
-
-def _announce(prepared: Prepared, name: str) -> None:
-    """Say what a long preparation will take, from some graphs spread over the dataset."""
-    count = len(prepared)
-    if count < 10 * _SAMPLE:
-        return
-    began = time.process_time()
-    sample = GraphTable.from_graphs([prepared[i] for i in range(0, count, count // _SAMPLE)])
-    seconds = (time.process_time() - began) / len(sample)
-    size = sample.num_bytes() / len(sample)
-    # Twice: the parts, and the table that they are joined to.
-    remedy = "use fewer eigenvectors or another encoding, or dataset.subset"
-    require_memory(2 * count * size, "cpu", f"preparing {count} graphs of {name}", remedy)
-    log.info(
-        "preparing %d graphs of %s: about %.0f MB (%.1f kB each) and %.0f s of processor time",
-        *(count, name, count * size / 1e6, size / 1e3, count * seconds),
-    )
-
-
-def _log_rate(what: str, count: int, seconds: float, name: str) -> None:
-    rate = f" ({1000 * seconds / count:.2f} s per 1000 graphs)" if count else ""
-    log.info("%s %d graphs of %s in %.1f s%s", what, count, name, seconds, rate)
-
-
-def _graph_class(transforms: Sequence[Transform]) -> type[Data]:
-    """What the last transform with a ``graph_class`` makes of a graph: a Data with its own __inc__, say."""
-    declared: list[type[Data]] = [t.graph_class for t in transforms if hasattr(t, "graph_class")]
-    return declared[-1] if declared else Data
 
 
 def _bundle(source: Source, known: DatasetSpec, state: dict[str, Any], graph_class: type[Data]) -> DataBundle:

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE, BaseTransform
 
 from graphgps_pearl import data
-from graphgps_pearl.data import cache, prepare
+from graphgps_pearl.data import cache, prepare, stages
 from graphgps_pearl.errors import ConfigError, DataError
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)O", "CCN", "C1CCCCC1", "CCCl", "CO", "CCCC", "C#N", "OCCO"]
@@ -53,7 +53,7 @@ def test_the_second_load_reads_the_cache(cfg, monkeypatch, caplog) -> None:
     first = data.load(cfg)
     assert first.prepare_seconds > 0 and "s per 1000 graphs" in caplog.text
     assert first.cache_file in prepared(cfg)
-    monkeypatch.setattr("graphgps_pearl.data.prepare._read", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("graphgps_pearl.data.stages.read", lambda *_: pytest.fail("read again"))
     second = data.load(cfg)
     assert second.prepare_seconds == 0
     for split in ("train", "val", "test"):
@@ -326,8 +326,8 @@ def test_damaged_caches_are_prepared_again_and_the_data_is_the_same(cfg, caplog)
 
 def test_no_rate_is_given_where_nothing_was_read(caplog):
     caplog.set_level("INFO", "graphgps_pearl")
-    prepare._log_rate("read", 0, 0.41, "mine")
-    prepare._log_rate("read", 500, 0.41, "mine")
+    stages._log_rate("read", 0, 0.41, "mine")
+    stages._log_rate("read", 500, 0.41, "mine")
     nothing, some = caplog.messages
     assert "per 1000" not in nothing
     assert "0.82 s per 1000 graphs" in some

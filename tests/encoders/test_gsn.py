@@ -10,7 +10,7 @@ import torch
 from helpers.encoding_cases import encoder_config, graph, graphs
 from torch_geometric.utils import from_networkx
 
-from graphgps_pearl.data.parallel import Prepared
+from graphgps_pearl.data.stages import Prepared
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.encoders.gsn import AddSubgraphCounts, subgraph_counts
 from graphgps_pearl.errors import ConfigError, DataError

@@ -12,7 +12,7 @@ from helpers.small_runs import CONFIG as SMALL
 from lightning.pytorch.accelerators import CPUAccelerator
 
 from graphgps_pearl import cli, config
-from graphgps_pearl.data import parallel
+from graphgps_pearl.data import stages
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.registry import register
 from graphgps_pearl.runs.folder import RunFolder
@@ -123,7 +123,7 @@ def test_mistakes_are_one_line(train: Train, tmp_path: Path, words, message, cap
 
 
 def test_preparing_in_workers_moves_no_random_state(train: Train, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(parallel, "_PART", 4)
+    monkeypatch.setattr(stages, "_PART", 4)
     words = ("dataset.task_type", "classification", "model.loss_fun", "cross_entropy")
     words += ("dataset.node_encoder_name", "Atom+RWSE", "posenc_RWSE.dim_pe", 4)
     words += ("posenc_RWSE.model", "Linear", "posenc_RWSE.kernel.times", "[2, 3]")
