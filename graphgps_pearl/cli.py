@@ -184,6 +184,10 @@ COMMANDS = {
     "configs": ("graphgps_pearl.cli:configs", "list, show or copy the configs that come along"),
     "compare": ("graphgps_pearl.experiments.compare:compare", "train configs side by side and compare them"),
     "report": ("graphgps_pearl.report.command:report", "compare the runs in a results folder"),
+    "baseline": (
+        "graphgps_pearl.experiments.baseline:baseline",
+        "fit molecular fingerprints with LightGBM on a config's splits",
+    ),
     "search": ("graphgps_pearl.experiments.search:search", "search for the best values of config keys"),
     "evaluate-samples": (
         "graphgps_pearl.experiments.samples:evaluate_samples",

@@ -91,7 +91,7 @@ class Items:
 
     ``graph(i)`` makes item i's graph or raises :class:`BadRowError`; ``where(i)`` names its row in ``file``.
     ``splits`` maps a split's name to item numbers (of a transductive dataset: to node numbers); None leaves
-    splitting to ``dataset.split_mode``.
+    splitting to ``dataset.split_mode``. ``smiles(i)`` is the molecule that item i is written as, where it is.
     """
 
     file: str
@@ -101,6 +101,7 @@ class Items:
     splits: Mapping[str, Sequence[int]] | None = None
     target_mean: Tensor | None = None
     target_std: Tensor | None = None
+    smiles: Callable[[int], str] | None = None
 
 
 class Source(ABC):

@@ -28,7 +28,7 @@ from graphgps_pearl.data.base import (
     Source,
 )
 from graphgps_pearl.data.checks import check_facts, check_graphs, refuse_bad_rows
-from graphgps_pearl.data.stages import Transform
+from graphgps_pearl.data.stages import Transform, View
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import ConfigError, DataError
 
@@ -89,24 +89,27 @@ def require_files(cfg: CfgNode) -> None:
     registry.find(cfg).fingerprint()
 
 
-def load(cfg: CfgNode, transforms: Sequence[Transform] = ()) -> DataBundle:
+def load(cfg: CfgNode, transforms: Sequence[Transform] = (), view: View | None = None) -> DataBundle:
     """Load ``cfg.dataset``, prepared with ``transforms`` (whose ``repr`` must carry every setting: it is
-    the key)."""
+    the key); ``view`` turns the items into others before, such as molecules into fingerprints."""
     source = registry.find(cfg)
     known = _spec(source)
     began = time.perf_counter()
     folder = source.dir / "prepared"
     parts = {"source": type(source).__qualname__, "version": source.version, "subset": cfg.dataset.subset}
     parts |= {"name": cfg.dataset.name, "fingerprint": source.fingerprint()}
+    if view is not None:
+        parts["view"] = repr(view)
     raw_file = stages.cache_file(folder, known.name, parts)
-    state, made = stages.stage(source, raw_file, lambda: stages.read(source, raw_file))
+    state, made = stages.stage(source, raw_file, lambda: stages.read(source, raw_file, view))
     refuse_bad_rows(source, state["skipped"], raw_file)
     content = {key: state[key] for key in _CONTENT}
     identity = cache.digest(content | ({"folds": splits.FOLDS} if _in_folds(source) else {}))
     whole = not cfg.dataset.subset and not state["skipped"]
-    if cfg.dataset.check_totals and whole and (facts := source.facts()) is not None:
-        check_facts(facts, state, known.name)
-    check_graphs(cfg, GraphTable.from_state(state["graphs"]), known)
+    if view is None:
+        if cfg.dataset.check_totals and whole and (facts := source.facts()) is not None:
+            check_facts(facts, state, known.name)
+        check_graphs(cfg, GraphTable.from_state(state["graphs"]), known)
     file = raw_file
     if transforms:
         parts["transforms"] = [repr(transform) for transform in transforms]

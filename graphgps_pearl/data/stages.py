@@ -32,6 +32,7 @@ from graphgps_pearl.memory import require_memory
 log = logging.getLogger(__name__)
 
 Transform = Callable[[Data], Data]
+View = Callable[[Items], Items]
 
 _STATE = ("graphs", "skipped", "target_mean", "target_std", "splits")
 _CHUNK = 2048  # graphs collated at a time, so that a quarter of a million need not be held one by one
@@ -61,10 +62,10 @@ def stage(source: Source, file: Path, make: Callable[[], dict[str, Any]]) -> tup
     return state, True
 
 
-def read(source: Source, file: Path) -> dict[str, Any]:
+def read(source: Source, file: Path, view: View | None = None) -> dict[str, Any]:
     """First stage: the items' graphs, and which rows gave none."""
     began = time.perf_counter()
-    items = source.items()
+    items = source.items() if view is None else view(source.items())
     chosen = _choose(items, source.cfg.dataset.subset)
     position: dict[int, int] = {}
     skipped: list[SkippedRow] = []

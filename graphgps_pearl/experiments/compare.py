@@ -103,11 +103,17 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         jobs = _jobs(args)
         failed = _train(jobs, args.jobs)
         names = list(dict.fromkeys(job.folder.parent.name for job in jobs))
-        show(jobs[0].folder.parent.parent, names, args.baseline, args.split)
+        out_dir = jobs[0].folder.parent.parent
+        show(out_dir, [*names, *_fingerprints(out_dir, names)], args.baseline, args.split)
         if failed:
             raise UserError(f"{failed} of {len(jobs)} runs failed (see above); the same command retries them")
 
     return run_command(work)
+
+
+def _fingerprints(out_dir: Path, names: Sequence[str]) -> list[str]:
+    """Baselines of these configs that ``baseline`` has fitted."""
+    return [row for name in names for row in (f"{name}-ecfp", f"{name}-ecfp-all") if (out_dir / row).is_dir()]
 
 
 def _train(jobs: Sequence[Job], at_once: int) -> int:

@@ -116,7 +116,9 @@ class CsvFile(Source):
             return data
 
         parts = self._splits(table) if chosen.split_mode in self.own_split_modes else None
-        return Items(str(self._file), len(table), graph, table.where, parts)
+        return Items(
+            str(self._file), len(table), graph, table.where, parts, smiles=lambda i: table.cells(i)[0]
+        )
 
     @cached_property
     def _table(self) -> CsvTable:

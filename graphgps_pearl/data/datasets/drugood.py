@@ -82,7 +82,10 @@ class DrugOOD(Source):
             split, row, _ = rows[i]
             return f"row {row} of split {split}"
 
-        return Items(str(file), len(rows), graph, where, splits)
+        def smiles(i: int) -> str:
+            return _fields(rows[i][2])[0]
+
+        return Items(str(file), len(rows), graph, where, splits, smiles=smiles)
 
     def _file(self) -> Path:
         name = self.cfg.dataset.name

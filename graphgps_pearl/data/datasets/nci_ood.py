@@ -83,4 +83,6 @@ class NciOOD(Source):
             return data
 
         splits = {name: [usable[k] for k in index] for name, index in parts.items()}
-        return Items(str(nci_file()), len(lines), graph, lambda i: f"line {i + 1}", splits)
+        return Items(
+            str(nci_file()), len(lines), graph, lambda i: f"line {i + 1}", splits, smiles=lines.__getitem__
+        )

@@ -76,7 +76,14 @@ class PCQM4Mv2(Source):
             data.y = as_target([float(gaps[rows[i]])])
             return data
 
-        return Items(str(table), len(rows), graph, lambda i: f"row {rows[i]}", splits)
+        return Items(
+            str(table),
+            len(rows),
+            graph,
+            lambda i: f"row {rows[i]}",
+            splits,
+            smiles=lambda i: str(smiles[rows[i]]),
+        )
 
     def _part(self) -> bool:
         return self.cfg.dataset.name == "PCQM4Mv2-subset"

@@ -161,7 +161,9 @@ class _Csv(_Files):
             data.y = (y if moments is None else (y - moments[0]) / moments[1]).float()
             return data
 
-        items = Items(str(self.table), len(table), graph, table.where, splits)
+        items = Items(
+            str(self.table), len(table), graph, table.where, splits, smiles=lambda i: table.cells(i)[0]
+        )
         if moments is not None:
             items.target_mean, items.target_std = moments[0].float(), moments[1].float()
         return items

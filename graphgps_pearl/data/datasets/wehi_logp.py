@@ -64,4 +64,6 @@ class WehiLogP(Source):
         splits = {
             name: index.tolist() for name, index in random_split(len(smiles), _FRACTIONS, _SPLIT_SEED).items()
         }
-        return Items(str(file), len(smiles), graph, lambda i: f"line {i + 1}", splits)
+        return Items(
+            str(file), len(smiles), graph, lambda i: f"line {i + 1}", splits, smiles=smiles.__getitem__
+        )
