@@ -122,7 +122,8 @@ def test_extras_name_every_package():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     names = {line.split(">")[0] for line in project["optional-dependencies"]["train"]}
     always_there = {"torch", "filelock", "xxhash"}  # torch and PyG need the last two themselves
-    assert names == always_there | {"pyyaml" if name == "yaml" else name for name in TRAIN}
+    other = {"yaml": "pyyaml", "sklearn": "scikit-learn"}
+    assert names == always_there | {other.get(name, name) for name in TRAIN}
 
 
 @pytest.mark.slow
