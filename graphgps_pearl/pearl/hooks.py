@@ -1,7 +1,7 @@
-"""The two points where an optional kernel of :mod:`graphgps_pearl.pearl.kernels` may replace plain lines.
+"""The points where an optional kernel of :mod:`graphgps_pearl.pearl.kernels` may replace plain lines.
 
-Each has the plain lines in it. They run where no kernel serves, where kernels are switched off
-(:mod:`graphgps_pearl.switches`), and where the folder ``kernels`` does not exist.
+Each has the plain lines in it, or returns None and the caller has them. These run where no kernel serves,
+where kernels are switched off (:mod:`graphgps_pearl.switches`), and where there is no folder ``kernels``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from graphgps_pearl.pearl.rows import Operators, PairRows, Rows
 from graphgps_pearl.switches import kernels_enabled
 
 if TYPE_CHECKING:
+    from graphgps_pearl.pearl.norm import BatchNorm
     from graphgps_pearl.pearl.phi import Layer, Phi
 
 MAX_PAIRS = 2**28  # n^2 summed over the graphs
@@ -32,6 +33,12 @@ def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor:
         return fast
     out = layer(x, rows)
     return out + rows.own(x) if residual else out
+
+
+def weighted_norm(norm: BatchNorm, x: Tensor, rows: Any) -> Tensor | None:
+    """``norm(x, rows)`` on a device, for rows with multiplicities; None where no kernel serves."""
+    kernels = _kernels()
+    return None if kernels is None else kernels.weighted_norm(norm, x, rows)
 
 
 def pair_rows(

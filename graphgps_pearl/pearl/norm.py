@@ -27,6 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphgps_pearl.pearl.checks import check_name
+from graphgps_pearl.pearl.hooks import weighted_norm
 from graphgps_pearl.vocabulary import NORMS
 
 if TYPE_CHECKING:
@@ -91,10 +92,13 @@ class BatchNorm(nn.Module):
         if not self.training:
             return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         multiplicity = None if rows is None else rows.multiplicity
-        if multiplicity is None and self.reduce is None and x.device.type != "cpu" and x.size(0) > 1:
-            # On a GPU torch's kernel adds in parallel, so its float32 sums are accurate, and float64 is slow.
-            statistics = self.running_mean, self.running_var, self.weight, self.bias
-            return F.batch_norm(x, *statistics, training=True, momentum=self.momentum, eps=self.eps)
+        if self.reduce is None and x.device.type != "cpu" and x.size(0) > 1:
+            if multiplicity is None:
+                # On a GPU torch's kernel adds in parallel, so its float32 sums are accurate; float64 is slow.
+                statistics = self.running_mean, self.running_var, self.weight, self.bias
+                return F.batch_norm(x, *statistics, training=True, momentum=self.momentum, eps=self.eps)
+            if (fast := weighted_norm(self, x, rows)) is not None:
+                return fast
         y, *statistics = _Normalise.apply(
             x, self.weight, self.bias, multiplicity, None, 1, self.eps, self.reduce
         )

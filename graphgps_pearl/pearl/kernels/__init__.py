@@ -5,6 +5,7 @@ r"""Optional fast paths. Each gives what the plain lines give, to 1e-9 in float6
 - :mod:`.quotient` (with :mod:`.plan` and :mod:`.colours`) computes one row for all pairs (v, m) of B-PEARL
   that must be equal. It serves any device and norm where that is faster: where the signal does not reach all
   of the graph; no edge weights, and at most one generalised layer, which has to be the first.
+- :mod:`.device_norm` is the norm of such rows in few operations, on other devices than a CPU.
 
 docs/speed.md has what each buys.
 
@@ -17,9 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from graphgps_pearl.pearl.graphs import Graphs
+from graphgps_pearl.pearl.kernels import device_norm
 from graphgps_pearl.pearl.kernels.blocked import Chain, chained
 from graphgps_pearl.pearl.kernels.plan import build_plan, num_rounds
-from graphgps_pearl.pearl.kernels.quotient import QuotientRows
+from graphgps_pearl.pearl.kernels.quotient import QuotientRows, Weighted
 from graphgps_pearl.pearl.norm import BatchNorm, GraphNorm
 from graphgps_pearl.pearl.phi import GINLayer, Layer, Phi, TapLayer
 from graphgps_pearl.pearl.rows import Rows
@@ -69,6 +71,13 @@ def pair_rows(
     separate = any(isinstance(module, GraphNorm) for module in phi.modules())
     plan = build_plan(graphs, *depths, gso, separate=separate, keep_pairs=keep_pairs)
     return QuotientRows(plan, gso, dtype, graphs)
+
+
+def weighted_norm(norm: BatchNorm, x: Tensor, rows: Rows) -> Tensor | None:
+    """``norm(x, rows)`` in few operations, or None where that kernel does not serve."""
+    if not isinstance(rows, Weighted) or rows.share.dtype != x.dtype:
+        return None
+    return device_norm.weighted_norm(norm, x, rows.share, rows.total)
 
 
 def taps_and_layers(phi: Phi) -> tuple[int, int] | None:

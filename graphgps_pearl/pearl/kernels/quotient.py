@@ -28,7 +28,7 @@ class QuotientRows:
 
     def __init__(self, plan: Plan, gso: str, dtype: torch.dtype, graphs: Graphs) -> None:
         self.plan, self.dtype, self.size = plan, dtype, graphs.node_sizes
-        self._graph, self._num_graphs = graphs.graph, graphs.sizes.numel()
+        self._graph, self._num_graphs, self._num_pairs = graphs.graph, graphs.num_graphs, graphs.num_pairs
         node = torch.arange(graphs.num_nodes, device=self.size.device)
         self.node = node.repeat_interleave(plan.pool_size)  # [Z]
         self.row = plan.pool_row.long()  # [Z]
@@ -89,6 +89,7 @@ class QuotientRows:
         """What is stored has all that the layers and the pooling will ask for."""
         _ = self.pool.t(), self.signal, self._first_diagonal
         for layer in self.layers:
+            _ = layer.share
             if isinstance(layer, LayerRows):
                 layer.matrix.t()
         return self.__dict__
@@ -134,27 +135,36 @@ class QuotientRows:
         return list(graphs[::-1])
 
     def _layers(self, gso: str) -> list[TapRows | LayerRows]:
-        plan, multiplicities, graphs = self.plan, self._multiplicities(), self._graphs()
+        plan = self.plan
+        weights = [
+            (multiplicity, self._num_pairs, self.dtype, graph, self._num_graphs)
+            for multiplicity, graph in zip(self._multiplicities(), self._graphs(), strict=True)
+        ]
         rounds = max(plan.num_taps - 1, 0)
         layers: list[TapRows | LayerRows] = []
         if plan.num_taps:
             steps = list(zip(plan.levels[:rounds], self._matrices[:rounds], strict=True))
-            layers.append(
-                TapRows(steps, plan.out_degree, gso, multiplicities[rounds], graphs[rounds], self._num_graphs)
-            )
-        for r in range(rounds, len(plan.levels)):
-            parent = plan.levels[r].parent.long()
-            layers.append(
-                LayerRows(parent, self._matrices[r], multiplicities[r + 1], graphs[r + 1], self._num_graphs)
-            )
+            layers.append(TapRows(steps, plan.out_degree, gso, *weights[rounds]))
+        layers += [
+            LayerRows(plan.levels[r].parent.long(), self._matrices[r], *weights[r + 1])
+            for r in range(rounds, len(plan.levels))
+        ]
         return layers
 
 
-class _Weighted:
-    """Rows with multiplicities."""
+class Weighted:
+    """Rows with multiplicities, which stand for ``total`` rows."""
 
-    def __init__(self, multiplicity: Tensor, graph: Tensor | None, num_graphs: int) -> None:
-        self.multiplicity, self.num_graphs, self._graph = multiplicity, num_graphs, graph
+    def __init__(
+        self, multiplicity: Tensor, total: int, dtype: torch.dtype, graph: Tensor | None, num_graphs: int
+    ) -> None:
+        self.multiplicity, self.total, self.num_graphs = multiplicity, total, num_graphs
+        self._dtype, self._graph = dtype, graph
+
+    @cached_property
+    def share(self) -> Tensor:
+        """The share of each row in all rows that they stand for, :obj:`[R]`."""
+        return self.multiplicity.to(self._dtype) / self.total
 
     @property
     def graph(self) -> Tensor:
@@ -164,18 +174,11 @@ class _Weighted:
         return self._graph
 
 
-class LayerRows(_Weighted):
+class LayerRows(Weighted):
     """The rows of a GIN layer."""
 
-    def __init__(
-        self,
-        parent: Tensor,
-        matrix: SparseMatrix,
-        multiplicity: Tensor,
-        graph: Tensor | None,
-        num_graphs: int,
-    ) -> None:
-        super().__init__(multiplicity, graph, num_graphs)
+    def __init__(self, parent: Tensor, matrix: SparseMatrix, *weights: Any) -> None:
+        super().__init__(*weights)
         self.parent, self.matrix = parent, matrix
 
     def taps(self, x: Tensor, num_taps: int) -> Tensor:
@@ -191,7 +194,7 @@ class LayerRows(_Weighted):
         return x.index_select(0, self.parent)
 
 
-class TapRows(CachedTaps, _Weighted):
+class TapRows(CachedTaps, Weighted):
     """The rows of the generalised layer, whose taps walk through the first rounds."""
 
     parent = None
@@ -201,11 +204,9 @@ class TapRows(CachedTaps, _Weighted):
         steps: list[tuple[Level, SparseMatrix]],
         out_degree: Tensor,
         gso: str,
-        multiplicity: Tensor,
-        graph: Tensor | None,
-        num_graphs: int,
+        *weights: Any,
     ) -> None:
-        super().__init__(multiplicity, graph, num_graphs)
+        super().__init__(*weights)
         self.steps, self.out_degree, self.gso = steps, out_degree, gso
 
     @torch.no_grad()
