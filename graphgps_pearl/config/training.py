@@ -86,6 +86,7 @@ _TRAIN = {
         min=0,
     ),
     "precision": Key("32", "Number format of the training.", choices=PRECISIONS),
+    "compile": Key(False, "Compile the layers with torch.compile, for a GPU; see docs/gpu.md."),
     "deterministic": Key(False, "Allow only operations that give the same result every time, also on a GPU."),
     "ckpt_every_batches": Key(
         0, "Save within an epoch every so many batches; 0 = not. An epoch's end is always saved.", min=0

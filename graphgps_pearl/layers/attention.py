@@ -135,9 +135,9 @@ class MultiheadAttention(nn.Module):
         """
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)
         dropout = self.dropout if self.training else 0.0
-        # On a GPU torch's own attention is one kernel each way.
-        use_kernel = dropout > 0 and qkv.device.type == "cpu" and kernels_enabled()
-        function = kernel.attend if use_kernel else attend
+        # On a GPU torch's own attention is one kernel each way, and torch.compile can read it.
+        use_kernel = dropout > 0 and qkv.device.type == "cpu" and not torch.compiler.is_compiling()
+        function = kernel.attend if use_kernel and kernels_enabled() else attend
         out = function(qkv, self.heads, layout.grouping, _of_groups(bias, layout, qkv.dtype), dropout)
         return self.out_proj(out if self.gate is None else self.gate(out, x))
 

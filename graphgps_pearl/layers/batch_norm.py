@@ -28,5 +28,7 @@ class BatchNorm(norm.BatchNorm):
         if type(module) is not nn.BatchNorm1d:  # one that runs over several processes
             return super().forward(x)
         statistics = module.running_mean, module.running_var, module.weight, module.bias
-        training = module.training and x.size(0) > 1
+        training = module.training
+        if x.size(0) <= 1:  # not a part of the expression above: torch.compile needs a bool
+            training = False
         return F.batch_norm(x, *statistics, training, module.momentum or 0.0, module.eps)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphgps_pearl.networks.gps import GPS
 from graphgps_pearl.networks.heads import EdgeHead, GraphHead, NodeHead, graph_mlp, plain_mlp, san_mlp
-from graphgps_pearl.networks.network import GraphNetwork, PreLayer, preparation
+from graphgps_pearl.networks.network import GraphNetwork, PreLayer, compile_layers, preparation
 from graphgps_pearl.networks.parameters import PARTS, count_parameters, needs_degrees, set_degrees
 from graphgps_pearl.networks.pooling import POOLINGS, Pool
 
@@ -34,6 +34,7 @@ __all__ = [
     "PreLayer",
     "build",
     "build_head",
+    "compile_layers",
     "count_parameters",
     "graph_mlp",
     "needs_degrees",

@@ -155,6 +155,19 @@ class GraphNetwork(nn.Module):
         return x, edge_attr
 
 
+def compile_layers(network: GraphNetwork, **options: Any) -> None:
+    """Compile every layer with torch.compile, in place; names and state of the network stay.
+
+    Encodings are not compiled: B-PEARL's sizes depend on the graphs, and its sparse products and hand-written
+    kernels are operations that the compiler cannot fuse.
+    """
+    # The layers share their code, and Dynamo counts compilations by code: one for each, and for some groups.
+    limit = torch._dynamo.config.recompile_limit
+    torch._dynamo.config.recompile_limit = max(limit, 8 * len(network.layers))
+    for layer in network.layers:
+        layer.compile(dynamic=True, **options)
+
+
 def preparation(network: nn.Module, device: str) -> Callable[[Any], None] | None:
     """A function for a loader that prepares batches for a network on a kind of device; None if it has none.
 

@@ -185,6 +185,8 @@ def fit(
         _continue_from(checkpoint, train, cfg.optim.max_epoch)
     if connected():
         share_norms(task.network)
+    if cfg.train.compile and isinstance(task.network, networks.GraphNetwork):
+        networks.compile_layers(task.network)
     with warnings.catch_warnings():
         # Advice on worker processes; they were measured slower than none on small graphs.
         warnings.filterwarnings("ignore", ".*does not have many workers.*")

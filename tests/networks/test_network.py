@@ -175,3 +175,24 @@ def test_a_network_learns() -> None:
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < 0.2 * losses[0]
+
+
+@pytest.mark.parametrize("local", ["GINE", pytest.param("CustomGatedGCN", marks=pytest.mark.slow)])
+def test_compiled_layers_train_as_plain_ones(local: str) -> None:
+    """Without a break in the graph; ``aot_eager`` is the compiler without the generation of code."""
+    results = []
+    for compiled in (False, True):
+        model, cfg = _build("gt.layer_type", f"{local}+Transformer", "gt.layers", 1)
+        model, batch = model.double(), batch_of(cfg, (6, 9, 7, 5))
+        networks.preparation(model, "cpu")(batch)
+        if compiled:
+            networks.compile_layers(model, backend="aot_eager", fullgraph=True)
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            loss = model(batch)[0].square().mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        results.append(model.state_dict())
+    for name, plain in results[0].items():
+        torch.testing.assert_close(results[1][name], plain, rtol=1e-9, atol=1e-9)
