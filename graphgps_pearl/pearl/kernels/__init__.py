@@ -26,7 +26,7 @@ from graphgps_pearl.pearl.norm import BatchNorm, GraphNorm
 from graphgps_pearl.pearl.phi import GINLayer, Layer, Phi, TapLayer
 from graphgps_pearl.pearl.rows import Rows
 
-_REFINING = 1000  # multiplications that one round of refinement costs, for each pair within reach
+_REFINING = 850  # multiplications that one round of refinement costs, for each pair within reach
 
 
 def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor | None:

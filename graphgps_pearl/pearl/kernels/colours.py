@@ -10,12 +10,15 @@ time, whose neighbours' colours are a matrix with sorted rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from graphgps_pearl.pearl.signals import mix
+
+_EXCHANGED = 6  # most neighbours that are sorted by exchanging
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,9 @@ class Level:
 
 @dataclass(frozen=True)
 class Block:
-    """The items with d neighbours.
-
-    ``item`` :obj:`[P]` are their indices, ``parent`` :obj:`[P]` the index of each in the round before, and
-    ``neighbour`` :obj:`[P, d]` the indices of its neighbours there.
-    """
+    """The items with d neighbours: their indices :obj:`[P]`, and those of their neighbours :obj:`[d, P]`."""
 
     item: Tensor
-    parent: Tensor
     neighbour: Tensor
 
 
@@ -56,30 +54,29 @@ def number(key: Tensor) -> tuple[Tensor, Tensor]:
 
 def _representative(colour: Tensor, count: int) -> Tensor:
     item = torch.empty(count, dtype=torch.long, device=colour.device)
-    item[colour] = torch.arange(colour.numel(), device=colour.device)
-    return item
+    return item.scatter_(0, colour, torch.arange(colour.numel(), device=colour.device))
 
 
 def refine(colour: Tensor, count: int, blocks: list[Block]) -> tuple[Tensor, int, Level]:
     """One round: the new colours, their number, and the level that defines them.
 
     >>> ends, inner = torch.tensor([0, 3]), torch.tensor([1, 2])
-    >>> path = [Block(ends, ends, torch.tensor([[1], [2]])),
-    ...         Block(inner, inner, torch.tensor([[0, 2], [1, 3]]))]
+    >>> path = [Block(ends, torch.tensor([[1, 2]])), Block(inner, torch.tensor([[0, 1], [2, 3]]))]
     >>> colour, count, level = refine(torch.zeros(4, dtype=torch.long), 1, path)
     >>> colour.tolist(), count, level.degree.tolist()
     ([0, 1, 1, 0], 2, [1, 2])
     """
-    new, offset = colour.new_empty(sum(block.item.numel() for block in blocks)), 0
+    new, offset = torch.empty_like(colour), 0
     parents, degrees, neighbours = [], [], []
     for block in blocks:
-        own, around = colour[block.parent], colour[block.neighbour].sort(dim=1).values
+        own = colour.index_select(0, block.item)
+        around = sort_columns(colour.index_select(0, block.neighbour.view(-1)).view(block.neighbour.shape))
         new_colour, item = number_rows(own, around, count)
-        new[block.item] = new_colour + offset
+        new.scatter_(0, block.item, new_colour + offset)
         offset += item.numel()
-        parents.append(own[item])
-        degrees.append(torch.full_like(item, around.size(1)))
-        neighbours.append(around[item].flatten())
+        parents.append(own.index_select(0, item))
+        degrees.append(torch.full_like(item, len(around)))
+        neighbours.append(_rows(around, item))
     level = Level(_join(parents, colour), _join(degrees, colour), _join(neighbours, colour))
     return new, offset, level
 
@@ -88,31 +85,56 @@ def _join(parts: list[Tensor], like: Tensor) -> Tensor:
     return torch.cat(parts) if parts else like.new_empty(0)
 
 
-def number_rows(first: Tensor, rest: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """:func:`number` for rows (first, rest) :obj:`[P, 1 + d]` of integers below ``count``.
+def _rows(columns: Sequence[Tensor], item: Tensor) -> Tensor:
+    """The entries of some rows, one row's after the other's."""
+    if not len(columns):
+        return item.new_empty(0)
+    return torch.stack([column.index_select(0, item) for column in columns], dim=1).view(-1)
+
+
+def sort_columns(columns: Tensor) -> Sequence[Tensor]:
+    """``columns`` :obj:`[d, P]` with every one of the P sets of d sorted.
+
+    Few are sorted by exchanging neighbours, which is ten times as fast as torch's sort along a short side.
+
+    >>> [column.tolist() for column in sort_columns(torch.tensor([[2, 0], [3, 5], [1, 4]]))]
+    [[1, 0], [2, 4], [3, 5]]
+    """
+    if len(columns) > _EXCHANGED:
+        return columns.sort(dim=0).values.unbind(0)
+    ordered = list(columns.unbind(0))
+    for last in range(len(ordered) - 1, 0, -1):
+        for i in range(last):
+            first, second = ordered[i], ordered[i + 1]
+            ordered[i], ordered[i + 1] = torch.minimum(first, second), torch.maximum(first, second)
+    return ordered
+
+
+def number_rows(first: Tensor, rest: Sequence[Tensor], count: int) -> tuple[Tensor, Tensor]:
+    """:func:`number` for P rows of 1 + d integers below ``count``, given as columns.
 
     A row is packed into one integer where it fits. Otherwise rows are hashed, and every row is compared with
     its representative; should two different rows share a hash, they are numbered column by column instead.
     """
     bits = max(count - 1, 1).bit_length()
-    if bits * (1 + rest.size(1)) <= 62:
+    if bits * (1 + len(rest)) <= 62:
         key = first
-        for column in rest.unbind(1):
+        for column in rest:
             key = (key << bits) | column
         return number(key)
     colour, item = number(hash_rows(first, rest))
-    alike = item[colour]
-    if torch.equal(first[alike], first) and torch.equal(rest[alike], rest):
+    alike = item.index_select(0, colour)
+    if all(torch.equal(column.index_select(0, alike), column) for column in (first, *rest)):
         return colour, item
     colour = first
-    for column in rest.unbind(1):
+    for column in rest:
         colour, item = number(colour * count + column)
     return colour, item
 
 
-def hash_rows(first: Tensor, rest: Tensor) -> Tensor:
+def hash_rows(first: Tensor, rest: Sequence[Tensor]) -> Tensor:
     """64 bits of every row (first, rest), :obj:`[P]`."""
     key = mix(first + 1)
-    for column in rest.unbind(1):
+    for column in rest:
         key = mix(key * 31 + column)
     return key

@@ -134,12 +134,12 @@ class _Pairs:
         nodes = torch.arange(graphs.num_nodes, device=device)
         self._index = torch.full((total,), -1, dtype=torch.int32, device=device)
         code = self._reach(graphs, rounds)
-        self._index[code] = torch.arange(code.numel(), dtype=torch.int32, device=device)
-        node = torch.bucketize(code, self._first, right=True) - 1
-        self._basis = torch.cat([code - self._first[node], torch.full_like(nodes, -1)])
+        self._index.scatter_(0, code, torch.arange(code.numel(), dtype=torch.int32, device=device))
+        node = nodes.repeat_interleave(size, output_size=total).index_select(0, code)
+        self._basis = torch.cat([code - self._first.index_select(0, node), torch.full_like(nodes, -1)])
         self.node = torch.cat([node, nodes])
-        self.signal = (self._basis == graphs.position[self.node]).long()
-        self.diagonal = self._index[self._first + graphs.position].long()
+        self.signal = (self._basis == graphs.position.index_select(0, self.node)).long()
+        self.diagonal = self._index.index_select(0, self._first + graphs.position).long()
         listed = torch.bincount(node, minlength=graphs.num_nodes)
         self.weight = torch.cat([torch.ones_like(code), size - listed])
 
@@ -154,18 +154,17 @@ class _Pairs:
         found = [self._first + basis]
         mark[found[0]] = 0
         for _ in range(rounds):
-            edge = _ranges(first_edge[node], leaving[node])
-            basis = basis.repeat_interleave(leaving[node])
-            node = target[edge]
-            code = self._first[node] + basis
-            new = (mark[code] < 0).nonzero().squeeze(1)
-            node, basis, code = node[new], basis[new], code[new]
+            edges = leaving.index_select(0, node)
+            edge = _ranges(first_edge.index_select(0, node), edges)
+            basis = basis.repeat_interleave(edges, output_size=edge.numel())
+            node = target.index_select(0, edge)
+            code = self._first.index_select(0, node) + basis
+            node, basis, code = _take((mark.index_select(0, code) < 0), node, basis, code)
             if not code.numel():
                 break
             ticket = torch.arange(code.numel(), dtype=torch.int32, device=code.device)
-            mark[code] = ticket  # of a pair found twice, one keeps its ticket
-            unique = (mark[code] == ticket).nonzero().squeeze(1)
-            node, basis, code = node[unique], basis[unique], code[unique]
+            mark.scatter_(0, code, ticket)  # of a pair found twice, one keeps its ticket
+            node, basis, code = _take(mark.index_select(0, code) == ticket, node, basis, code)
             found.append(code)
         return torch.cat(found).sort().values
 
@@ -175,7 +174,7 @@ class _Pairs:
         source = source[target.argsort()]
         entering = torch.bincount(target, minlength=graphs.num_nodes)
         first_edge = entering.cumsum(0) - entering
-        degree = entering[self.node]
+        degree = entering.index_select(0, self.node)
         needed = 24 * (degree.numel() + int(degree.sum()))
         if needed > MAX_BYTES:
             raise ValueError(
@@ -185,8 +184,11 @@ class _Pairs:
         blocks = []
         for d in torch.unique(entering).tolist():
             item = (degree == d).nonzero().squeeze(1)
-            edge = first_edge[self.node[item]].unsqueeze(1) + torch.arange(d, device=item.device)
-            blocks.append(Block(item, item, self._at(source[edge], self._basis[item].unsqueeze(1))))
+            first = first_edge.index_select(0, self.node.index_select(0, item))
+            edge = first + torch.arange(d, device=item.device).unsqueeze(1)
+            around = source.index_select(0, edge.view(-1))
+            basis = self._basis.index_select(0, item).repeat(d)
+            blocks.append(Block(item, self._at(around, basis).view(d, item.numel())))
         return blocks
 
     def all(self) -> Tensor:
@@ -202,8 +204,14 @@ class _Pairs:
         empty = listed + node
         if not listed:
             return empty
-        index = self._index[self._first[node] + basis.clamp(min=0)].long()
+        index = self._index.index_select(0, self._first.index_select(0, node) + basis.clamp(min=0)).long()
         return torch.where((basis < 0) | (index < 0), empty, index)
+
+
+def _take(which: Tensor, *columns: Tensor) -> list[Tensor]:
+    """The entries of each column where ``which``."""
+    index = which.nonzero().squeeze(1)
+    return [column.index_select(0, index) for column in columns]
 
 
 def _ranges(start: Tensor, length: Tensor) -> Tensor:
@@ -217,9 +225,9 @@ def _ranges(start: Tensor, length: Tensor) -> Tensor:
 
 def _pool(pairs: _Pairs, colour: Tensor, count: int, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
     """For each node the different colours of its pairs, and how often it has each."""
-    counted = pairs.weight > 0
-    entry, where = torch.unique(pairs.node[counted] * max(count, 1) + colour[counted], return_inverse=True)
-    times = torch.zeros_like(entry).index_add_(0, where, pairs.weight[counted])
+    node, colour, weight = _take(pairs.weight > 0, pairs.node, colour, pairs.weight)
+    entry, where = torch.unique(node * max(count, 1) + colour, return_inverse=True)
+    times = torch.zeros_like(entry).scatter_add_(0, where, weight)
     size = torch.bincount(entry // max(count, 1), minlength=num_nodes)
     return size, entry % max(count, 1), times
 
@@ -230,25 +238,27 @@ def _without_unused(plan: Plan, colour: Tensor, weight: Tensor, count: int) -> P
     (Rows that another row is computed from have pairs too: the neighbours of that row's pairs.)
     """
     used = torch.zeros(count, dtype=torch.bool, device=colour.device)
-    used[colour[weight > 0]] = True
+    used[_take(weight > 0, colour)[0]] = True
     if bool(used.all()):
         return plan
     name = used.cumsum(0) - 1
-    pool_row, diagonal = name[plan.pool_row], name[plan.diagonal]
-    pair_row = None if plan.pair_row is None else name[plan.pair_row]
+    pool_row, diagonal = name.index_select(0, plan.pool_row), name.index_select(0, plan.diagonal)
+    pair_row = None if plan.pair_row is None else name.index_select(0, plan.pair_row)
     levels: list[Level] = []
     for r in reversed(range(len(plan.levels))):
         level = plan.levels[r]
         if levels and level is plan.levels[r + 1]:
             levels.append(levels[-1])
             continue
-        parent, degree = level.parent[used], level.degree[used]
-        neighbour = level.neighbour[used.repeat_interleave(level.degree)]
+        parent, degree = _take(used, level.parent, level.degree)
+        (neighbour,) = _take(
+            used.repeat_interleave(level.degree, output_size=level.neighbour.numel()), level.neighbour
+        )
         size = plan.levels[r - 1].parent.numel() if r else plan.signal.numel()
         used = torch.zeros(size, dtype=torch.bool, device=colour.device)
         used[parent] = True
         name = used.cumsum(0) - 1
-        levels.append(Level(name[parent], degree, name[neighbour]))
+        levels.append(Level(name.index_select(0, parent), degree, name.index_select(0, neighbour)))
     return replace(
         plan,
         signal=plan.signal[used],

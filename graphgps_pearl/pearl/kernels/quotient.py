@@ -211,14 +211,19 @@ class TapRows(CachedTaps, Weighted):
 
     @torch.no_grad()
     def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
-        """The taps of the signal, :obj:`[R, K, 1]`; each power is one round further."""
+        """The taps of the signal, :obj:`[R, K, 1]`; each power is one round further, with rows of its own."""
         powers, out_degree = [x], self.out_degree.to(x.dtype).unsqueeze(1)
         for level, matrix in self.steps:
             parent, in_degree = level.parent.long(), level.degree.to(x.dtype).unsqueeze(1)
-            shifted = _shift(self.gso, matrix, powers[-1], powers[-1][parent], in_degree, out_degree)
-            powers = [power[parent] for power in powers] + [shifted]
-            out_degree = out_degree[parent]
-        return torch.stack(powers, dim=1)
+            own = powers[-1].index_select(0, parent)
+            powers.append(_shift(self.gso, matrix, powers[-1], own, in_degree, out_degree))
+            out_degree = out_degree.index_select(0, parent)
+        row = torch.arange(len(powers[-1]), device=x.device)  # of the last round, followed back
+        columns = [powers[-1]]
+        for (level, _), power in zip(reversed(self.steps), reversed(powers[:-1]), strict=True):
+            row = level.parent.long().index_select(0, row)
+            columns.append(power.index_select(0, row))
+        return torch.stack(columns[::-1], dim=1)
 
     @property
     def matrix(self) -> SparseMatrix:
