@@ -318,7 +318,7 @@ def test_bad_files(text: str, fragments: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("text", [ZINC_RWSE, PEPTIDES_STRUCT], ids=["zinc", "peptides"])
 def test_what_the_cases_start_from_is_good(text: str) -> None:
-    config.parse(text)
+    assert config.parse(text).dataset.node_encoder
 
 
 def test_missing_file_names_the_nearest(tmp_path) -> None:

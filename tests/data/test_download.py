@@ -84,6 +84,7 @@ def test_no_network_is_one_line(tmp_path: Path) -> None:
 def test_a_file_that_is_there_with_its_checksum_is_not_downloaded_again(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(CONTENT)
     fetch_file("http://no-such-host.invalid/x", tmp_path / "file", SHA256)
+    assert (tmp_path / "file").read_bytes() == CONTENT
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(server: str, tmp_path: Path) -> None:
