@@ -47,7 +47,7 @@ def write_atomically(path: Path, content: Content) -> None:
 
 
 def write_verified(path: Path, content: Content) -> str:
-    """:func:`write_atomically` with a checksum at the end of the file; returns :func:`content_hash`."""
+    """:func:`write_atomically` with a checksum at the end of the file; returns :func:`hash_of` it."""
     return _write(path, content, verified=True)
 
 
@@ -128,15 +128,8 @@ def write_errors_in_one_line(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def content_hash(path: Path) -> str:
-    """32 hexadecimal digits that are equal for equal contents; a checksum at the end does not count."""
-    with path.open("rb") as file:
-        size, _ = _layout(file)
-        return _hash(file, size)
-
-
 def hash_of(content: bytes) -> str:
-    """:func:`content_hash` of bytes."""
+    """32 hexadecimal digits that are equal for equal contents."""
     return xxhash.xxh3_128_hexdigest(content)
 
 
