@@ -183,7 +183,7 @@ def _read_nodes(file: Path, public: _Public) -> tuple[torch.Tensor, torch.Tensor
 
 def _read_masks(file: Path, nodes: int) -> dict[str, list[int]]:
     try:
-        with np.load(file) as held:
+        with np.load(file, allow_pickle=False) as held:
             masks = {split: np.asarray(held[f"{split}_mask"]) for split in TRAIN_VAL_TEST}
     except (OSError, *BROKEN) as error:
         raise DataError(f"{file}: no file of masks ({first_line(error)}); get it again") from error
