@@ -26,8 +26,7 @@ TESTED_BY = {
     "data/test_registry.py": "data/graphgym",
     "data/test_molecules.py": "ogb_features",
     "data/datasets/test_csv_file.py": "data/csv_table delimited",
-    "data/datasets/test_embedded.py": "data/datasets/nci_ood data/datasets/wehi_logp",
-    "data/datasets/test_peptides.py": "data/datasets/peptides_3d",
+    "data/datasets/test_embedded.py": "data/datasets/nci_ood data/datasets/peptides_3d data/datasets/wehi_logp",
     "data/datasets/test_node_datasets.py": "data/datasets/geom_gcn data/datasets/gnn_benchmark "
     "data/datasets/planetoid data/datasets/superpixels",
     "data/datasets/test_public_formats.py": "data/datasets/malnet data/datasets/ogb_graphs "
