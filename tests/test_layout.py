@@ -26,7 +26,8 @@ TESTED_BY = {
     "data/test_registry.py": "data/graphgym",
     "data/test_molecules.py": "ogb_features",
     "data/datasets/test_csv_file.py": "data/csv_table delimited",
-    "data/datasets/test_embedded.py": "data/datasets/nci_ood data/datasets/peptides_3d data/datasets/wehi_logp",
+    "data/datasets/test_embedded.py": "data/datasets/nci_ood data/datasets/peptides_3d "
+    "data/datasets/wehi_logp",
     "data/datasets/test_node_datasets.py": "data/datasets/geom_gcn data/datasets/gnn_benchmark "
     "data/datasets/planetoid data/datasets/superpixels",
     "data/datasets/test_public_formats.py": "data/datasets/malnet data/datasets/ogb_graphs "
@@ -36,6 +37,7 @@ TESTED_BY = {
     "encoders/test_compose.py": "encoders/dummy_edge encoders/linear encoders/table encoders/type_dict",
     "encoders/test_spectral.py": "encoders/gin encoders/lappe encoders/mlp encoders/ragged encoders/signnet "
     "encoders/spe",
+    "experiments/test_baseline.py": "data/fingerprints",
     "experiments/test_compare.py": "experiments/check",
     "experiments/test_samples.py": "experiments/sample_evaluation report/samples",
     "layers/test_gps_layer.py": "layers/batch_norm layers/local layers/kernels/attention",

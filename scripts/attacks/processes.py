@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from helpers import children
@@ -40,7 +41,9 @@ def attack(
     count: int, seed: int, scratch: Path, name: str, signals: tuple[signal.Signals, ...], minutes: float
 ) -> Tally:
     """``count`` signals, or those of so many minutes, each to a start of the same run, again and again."""
-    tally, rng = Tally(name), random.Random(f"{seed} {name}")
+    for number in SIGNALS:  # nohup, and a shell's &, have some of them ignored, and children inherit that
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    tally, rng, stopped = Tally(name), random.Random(f"{seed} {name}"), Counter[signal.Signals]()
     runs, output = SmallRuns(scratch, scratch / "datasets"), scratch / "output"
     _finish(runs, output, "warm")  # prepares the data
     began = time.perf_counter()
@@ -65,6 +68,7 @@ def attack(
             unbegun = sent is not None and child.exitcode == -sent and not text
             sound = unbegun or (_expected(child.exitcode, sent) and "Traceback" not in text)
             lost = _position(runs) < was
+            stopped.update([sent] if sent is not None and child.exitcode != 0 else [])
             tally.note("traceback" if not sound else "silent" if lost else "held", about)
             if tally.tried % 10 == 0:
                 print(f"{name}: {tally.tried} of {count}", file=sys.stderr, flush=True)
@@ -73,6 +77,11 @@ def attack(
             shutil.rmtree(runs.path())
     _finish(runs, output, "run")
     _compare(tally, runs)
+    for sent in signals:
+        if stopped[sent] < tally.tried / len(signals) / 3:
+            tally.problems.append(
+                f"{name}: {sent!r} stopped {stopped[sent]} of {tally.tried} starts: do they arrive?"
+            )
     return tally
 
 
