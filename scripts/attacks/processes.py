@@ -77,11 +77,11 @@ def attack(
             shutil.rmtree(runs.path())
     _finish(runs, output, "run")
     _compare(tally, runs)
-    for sent in signals:
-        if stopped[sent] < tally.tried / len(signals) / 3:
-            tally.problems.append(
-                f"{name}: {sent!r} stopped {stopped[sent]} of {tally.tried} starts: do they arrive?"
-            )
+    few = [sent.name for sent in signals if stopped[sent] < tally.tried / len(signals) / 3]
+    if few and tally.tried >= 20 * len(signals):
+        tally.problems.append(
+            f"{name}: {', '.join(few)} stopped few of {tally.tried} starts: do they arrive?"
+        )
     return tally
 
 
