@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gpu_check
 import pytest
@@ -43,6 +46,8 @@ NAMES = (
     ),
     *("peptides-bpearl", "peptides-func-rpearl", "drugood-bpearl", "csl-bpearl", "reddit-b-randomid"),
 )
+Run = Callable[[nn.Module, Any], Tensor]
+Case = tuple[nn.Module, Run, Any]
 OPTIONS = (
     {},
     {"norm": "layer"},
@@ -144,6 +149,65 @@ def test_losses_and_metrics(loss: str, task_type: str) -> None:
             metrics.update(*given, error)
             values.append((float(error), metrics.compute()))
     assert values[1] == values[0]
+
+
+def lost_transfer_cases() -> dict[str, Case]:
+    """Small cases that together reach all lines that make tensors on the device."""
+    data = batch_of(*[(molecule_like(n), n) for n in (5, 9)])
+    encode: Run = lambda module, batch: module(batch.edge_index, batch.batch)  # noqa: E731
+    one_graph: Run = lambda module, batch: module(batch.edge_index)  # noqa: E731
+    dense: Run = lambda module, batch: module(batch.edge_index, batch.batch)[1].to_dense()  # noqa: E731
+    predict: Run = lambda network, batch: network(batch)[0]  # noqa: E731
+    sizes = {"dim_pe": 3, "hidden_dim": 4, "num_layers": 1}
+    cases: dict[str, Case] = {
+        "samples": (RPEARL(**sizes, num_samples=3, num_taps=3, tap_moments=True), encode, data),
+        "sobol": (RPEARL(**sizes, num_samples=3, distribution="sobol"), encode, data),
+        "one graph": (RPEARL(**sizes, num_samples=3, gso="laplacian", num_taps=2), one_graph, data),
+        "pairs": (BPEARL(**sizes, num_taps=3, return_pairs=True, quotient=False), dense, data),
+        "graph norm": (BPEARL(**sizes, num_taps=2, norm="graph", quotient=True), encode, data),
+        "merged": (BPEARL(**sizes, num_taps=3, pool="std+max+self", quotient=True), encode, data),
+        "merged pairs": (BPEARL(3, 4, 9, return_pairs=True, quotient=True), dense, data),
+    }
+    for name in (
+        *("zinc-bpearl", "zinc-lappe-8s", "zinc-signnet-8s", "zinc-spe-8s", "zinc-bpearl-gatedgcn"),
+        *("zinc-bpearl-plus", "zinc-bpearl-pna"),
+    ):
+        network, batch = network_of(name, layers=1)
+        cases[name] = network, predict, batch
+    network, batch = network_of("zinc-bpearl", layers=1)
+    networks.preparation(network, "cuda")(batch)
+    cases["prepared"] = network, predict, batch
+    return cases
+
+
+def run_on(gpu: FakeGPU, case: Case) -> None:
+    module, run, batch = case
+    with gpu:
+        torch.manual_seed(0)
+        run(gpu.copy(module), gpu.copy(batch)).square().sum().backward()
+
+
+def test_a_lost_transfer_is_seen() -> None:
+    """Without ``device=`` or ``.to(device)`` at any one line it raises, or the host waits more often."""
+    case_of: dict[str, tuple[str, Counter[str]]] = {}
+    cases = lost_transfer_cases()
+    for name, case in cases.items():
+        gpu = FakeGPU()
+        run_on(gpu, case)
+        for line in gpu.transfers:
+            case_of.setdefault(line, (name, gpu.waits))
+    del case_of["elsewhere"]  # the test's own
+    missed = []
+    for line, (name, waits) in case_of.items():
+        gpu = FakeGPU(lost=line)
+        try:
+            run_on(gpu, cases[name])
+        except (MixedDevicesError, RuntimeError, AssertionError, AttributeError):
+            continue
+        if not +(gpu.waits - waits):
+            missed.append((line, name))
+    assert len(case_of) > 30
+    assert not missed, f"{len(missed)} of {len(case_of)}: {missed}"
 
 
 # Operations that start kernels, and waits, of a training step with 8 graphs.

@@ -173,14 +173,20 @@ class FakeGPU(TorchDispatchMode):
     Attributes:
         launches: operations that start at least one kernel, by calling line.
         waits: times that the host waits, by calling line.
+        transfers: tensors that are made on the device or copied to it, by calling line.
+
+    Args:
+        lost: a line whose transfers do not happen, as if ``device=`` or ``.to(device)`` were missing there.
     """
 
     _active: list[FakeGPU] = []  # noqa: RUF012 # one stack for all
 
-    def __init__(self) -> None:
+    def __init__(self, lost: str | None = None) -> None:
         super().__init__()
         self.launches: Counter[str] = Counter()
         self.waits: Counter[str] = Counter()
+        self.transfers: Counter[str] = Counter()
+        self.lost = lost
         self._construction = _Construction()
 
     @property
@@ -219,6 +225,12 @@ class FakeGPU(TorchDispatchMode):
         here = target is None or torch.device(target).type == NAME
         if not fakes and (target is None or not here):
             return func(*args, **kwargs)  # of the CPU alone
+        if not fakes:
+            made = func(*args, **{**kwargs, "device": torch.device("cpu")})
+            if made.dim() and made.numel():  # not the constants that torch makes by itself
+                self.transfers[_caller()] += 1
+                if _caller() == self.lost:
+                    return made
         self._check(name, args, tensors, fakes)
         self._count(name, func, args, kwargs, tensors, fakes)
         options = {**kwargs, "device": torch.device("cpu")} if target is not None else kwargs
