@@ -24,7 +24,7 @@ def test_the_estimate_of_the_largest_batch_is_close(runs, encoder, bound):
     state = {name: value.clone() for name, value in network.state_dict().items()}
     found = memory.largest_batch(loader, network)
     on_gpu = memory.largest_batch(loader, network, "gpu")
-    assert on_gpu.num_bytes == pytest.approx(memory.GPU_FACTOR * found.num_bytes, rel=1e-6)
+    assert on_gpu.num_bytes == pytest.approx(memory.GPU_FACTOR * found.num_bytes, rel=1e-3)
     assert all(torch.equal(value, state[name]) for name, value in network.state_dict().items())
 
     worst = sorted(graphs, key=lambda graph: -graph.num_nodes)[:10]
