@@ -196,6 +196,10 @@ COMMANDS = {
     "predict": ("graphgps_pearl.inference.commands:predict", "predict molecules with a trained model"),
     "describe": ("graphgps_pearl.inference.commands:describe", "a config or model at a glance"),
     "encode": ("graphgps_pearl.inference.commands:encode", "write and draw positional encodings"),
+    "encode-graph": (
+        "graphgps_pearl.inference.encode_graph:encode_graph",
+        "write R-PEARL's encoding of one large graph",
+    ),
     "export": ("graphgps_pearl.inference.commands:export", "make a model folder of a run"),
 }
 

@@ -43,7 +43,7 @@ MAY_IMPORT = {
         *("config", "data", "encoders", "networks", "training", "runs", "report", "inference"),
     },
     "report": {"command", "config", "data", "encoders", "inference", "runs", "training"},
-    "inference": {"command", "config", "data", "encoders", "networks", "runs", "training"},
+    "inference": {"command", "config", "data", "encoders", "networks", "pearl", "runs", "training"},
 }
 #: Libraries that have no business in a room.
 MUST_NOT_IMPORT = {

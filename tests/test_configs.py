@@ -42,9 +42,10 @@ def molecule_like(cfg, spec, seed: int) -> Data:
     graph = nx.convert_node_labels_to_integers(graph)
     edge_index = from_networkx(graph).edge_index
     x, edge_attr = features(cfg, spec, len(graph), edge_index.size(1))
-    y = torch.rand(1, spec.dim_out)
+    rows = len(graph) if spec.task == "node" else 1
+    y = torch.rand(rows, spec.dim_out)
     if spec.task_type == "classification":
-        y = torch.zeros(1, dtype=torch.long)
+        y = torch.zeros(rows, dtype=torch.long)
     elif spec.task_type != "regression":
         y = (y > 0.5).float()
     graph = Data(x=x, edge_index=edge_index, edge_attr=edge_attr, y=y)
@@ -74,7 +75,7 @@ def test_one_step_moves_every_parameter_within_the_budget(path):
         networks.set_degrees(network, degree_histogram(graphs))
     batch = Batch.from_data_list(graphs)
     pred, true = network(batch)
-    make_loss(cfg.model.loss_fun, cfg.dataset.task_type)(pred, true).backward()
+    make_loss(cfg.model.loss_fun, spec.task_type)(pred, true).backward()
     without = [name for name, p in network.named_parameters() if p.grad is None or not p.grad.any()]
     assert not without
     torch.optim.SGD(network.parameters(), lr=0.1).step()

@@ -70,6 +70,14 @@ _DATASET = {
     "select_split": Key(
         "", "Split that chooses the best epoch; empty = the dataset's own choice (val, ood_val)."
     ),
+    "subgraph_hops": Key(
+        0,
+        "Node tasks on one graph: train on each node's neighbourhood of so many hops; 0 = the whole graph.",
+        min=0,
+    ),
+    "subgraph_neighbors": Key(
+        0, "Most neighbours that are followed from a node at each hop, drawn at random; 0 = all.", min=0
+    ),
     "resample_negative": Key(
         False, "Edge tasks: draw other pairs without an edge in every training step, two for each edge."
     ),

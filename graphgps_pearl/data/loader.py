@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 from yacs.config import CfgNode
 
 from graphgps_pearl.data.sampler import BatchOrder, Bounds
+from graphgps_pearl.data.subgraphs import Neighbourhoods
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import ConfigError
 
@@ -124,7 +125,7 @@ def make_loader(
         raise ConfigError(
             f"train.batch_size: {cfg.train.batch_size} is fewer graphs than the {world_size} processes"
         )
-    if isinstance(graphs, GraphTable):
+    if isinstance(graphs, GraphTable | Neighbourhoods):
         sizes = graphs.num_nodes().tolist()
     else:
         sizes = [int(graph.num_nodes or 0) for graph in graphs]

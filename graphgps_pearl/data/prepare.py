@@ -29,6 +29,7 @@ from graphgps_pearl.data.base import (
 )
 from graphgps_pearl.data.checks import check_facts, check_graphs, refuse_bad_rows
 from graphgps_pearl.data.stages import Transform, View
+from graphgps_pearl.data.subgraphs import Neighbourhoods
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import ConfigError, DataError
 
@@ -70,6 +71,11 @@ def _spec(source: Source) -> DatasetSpec:
             raise ConfigError(
                 f"dataset.{key}: {chosen[key]!r} does not fit {known.name}; set it to {fitting}"
             )
+    if chosen.subgraph_hops and not known.transductive:
+        raise ConfigError(
+            f"dataset.subgraph_hops: {chosen.subgraph_hops} is for node tasks on one graph, and "
+            f"{known.name} has many; leave it out"
+        )
     if chosen.split_mode not in source.own_split_modes:
         if chosen.split_mode != "random":
             splits.parse_cv(chosen.split_mode)
@@ -136,17 +142,24 @@ def _bundle(source: Source, known: DatasetSpec, state: dict[str, Any], graph_cla
     for split, part in index.items():
         if len(part) == 0:
             raise DataError(f"{known.name}: split {split!r} is empty; change dataset.split or the data")
-    views = {
-        split: _only_labels(table, index[split]) if known.transductive else table.select(index[split])
-        for split in known.splits
-    }
     return DataBundle(
         spec=_complete(known, table, source),
-        splits=dict(views),
+        splits={split: _split(source.cfg, known, table, index[split]) for split in known.splits},
         target_mean=state["target_mean"],
         target_std=state["target_std"],
         skipped=[SkippedRow(*row) for row in state["skipped"]],
     )
+
+
+def _split(cfg: CfgNode, known: DatasetSpec, table: GraphTable, index: Tensor) -> Sequence[Data]:
+    """The graphs of a split; of one graph, the whole with the targets of some nodes, or their
+    neighbourhoods."""
+    if not known.transductive:
+        return table.select(index)
+    hops = cfg.dataset.subgraph_hops
+    if not hops:
+        return _only_labels(table, index)
+    return Neighbourhoods(table[0], index, hops, cfg.dataset.subgraph_neighbors, cfg.seed)
 
 
 def _only_labels(table: GraphTable, nodes: Tensor) -> GraphTable:
@@ -162,6 +175,8 @@ def _only_labels(table: GraphTable, nodes: Tensor) -> GraphTable:
 
 def _standardise(bundle: DataBundle) -> None:
     """Targets of mean 0 and standard deviation 1 over the training split, column by column."""
+    if not all(isinstance(part, GraphTable) for part in bundle.splits.values()):
+        raise ConfigError("dataset.standardise: is not offered with dataset.subgraph_hops; leave it out")
     if bundle.target_mean is not None:
         raise ConfigError(
             f"dataset.standardise: the targets of {bundle.spec.name} are standardised already; leave it out"

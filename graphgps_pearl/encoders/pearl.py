@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -69,6 +70,14 @@ class RPEARLNodeEncoder(_PEARLNodeEncoder):
 
     name = "RPEARL"
     module = RPEARL
+
+    def encoded(self, batch: Batch) -> Any:
+        """As above; parts of one large graph have their nodes' numbers in ``batch.n_id``."""
+        if "n_id" not in batch:
+            return super().encoded(batch)
+        graphs = Prepared.of(batch).get("graphs")
+        given = [graphs] if graphs is not None else _bare(batch)
+        return self._checked(partial(self.encoding, node_id=batch.n_id), *given)
 
 
 class BPEARLNodeEncoder(_PEARLNodeEncoder):

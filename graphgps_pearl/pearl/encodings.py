@@ -125,6 +125,10 @@ class RPEARL(PEARL):
     of the batch, and no random state changes. The encoding then depends on the order of the nodes, at
     :math:`O(M^{-1/2})`; ``num_eval_draws`` averages over several tables.
 
+    With ``node_id``, numbers that nodes keep in every subgraph of one large graph, the samples are a hash of
+    these: a node has the same ones in every subgraph, process and machine, and none is stored or sent. In
+    training they change from call to call still.
+
     Args:
         dim_pe: columns of the encoding.
         num_samples: M.
@@ -235,39 +239,45 @@ class RPEARL(PEARL):
         num_nodes: int | None = None,
         samples: Tensor | None = None,
         edge_weight: Tensor | None = None,
+        node_id: Tensor | None = None,
     ) -> Tensor:
         """The encoding of every node, :obj:`[N, dim_pe]`.
 
         Args:
-            edge_index: :obj:`[2, E]`; or a PyG ``Data`` or ``Batch``, which has all the arguments; or what
-                :meth:`prepare` gave.
+            edge_index: :obj:`[2, E]`; or a PyG ``Data`` or ``Batch``, which has all the arguments
+                (``node_id`` as ``n_id``); or what :meth:`prepare` gave.
             batch: the graph of every node, :obj:`[N]`, sorted; None: one graph.
             num_nodes: N.
             samples: :obj:`[N, M]`, to be used instead of drawn ones.
             edge_weight: :obj:`[E]`, not negative; the operators and the sums over neighbours are weighted.
+            node_id: :obj:`[N]`, the node's number in the graph that these are parts of.
         """
+        node_id = getattr(edge_index, "n_id", None) if node_id is None else node_id
         graphs = check_graphs(edge_index, batch, num_nodes, edge_weight)
+        position = graphs.position if node_id is None else _check_ids(node_id, graphs.num_nodes)
         if samples is not None:
             given = _check_samples(samples, graphs.num_nodes).to(self._dtype)
             pe = self._encode(graphs, lambda start, stop: given[:, start:stop], samples.size(1))
         elif self.training:
-            key = make_key(torch.randint(2**63 - 1, ()), graphs.graph)  # [N], different for each graph
-            pe = self._encode(graphs, self._draw(graphs, key), self.num_samples)
+            seed = torch.randint(2**63 - 1, ())
+            # One key for each graph [N]; one for all parts of one graph.
+            key = make_key(seed, graphs.graph) if node_id is None else make_key(seed)
+            pe = self._encode(graphs, self._draw(position, key), self.num_samples)
         else:
             keys = [make_key(self.eval_seed, table) for table in range(self.num_eval_draws)]
-            tables = [self._encode(graphs, self._draw(graphs, key), self.num_samples) for key in keys]
+            tables = [self._encode(graphs, self._draw(position, key), self.num_samples) for key in keys]
             pe = torch.stack(tables).mean(0)
         return self._scaled(pe, graphs)
 
     def _constant(self, graphs: Graphs) -> Operators:
         return Operators(graphs, self.gso, self._dtype)
 
-    def _draw(self, graphs: Graphs, key: Tensor) -> Draw:
+    def _draw(self, position: Tensor, key: Tensor) -> Draw:
         return partial(
             draw_samples,
             self.distribution,
             key,
-            graphs.position,
+            position,
             dtype=self._dtype,
             num_samples=self.num_samples,
         )
@@ -498,6 +508,14 @@ def _tap_norm(columns: int, norm: str) -> BatchNorm | NoNorm | None:
     if not columns:
         return None
     return NoNorm() if norm == "none" else BatchNorm(columns)
+
+
+def _check_ids(node_id: Tensor, num_nodes: int) -> Tensor:
+    if node_id.shape != (num_nodes,) or node_id.is_floating_point():
+        raise ValueError(
+            f"node_id must hold one whole number for each of the {num_nodes} nodes, got {list(node_id.shape)}"
+        )
+    return node_id.long()
 
 
 def _check_samples(samples: Tensor, num_nodes: int) -> Tensor:

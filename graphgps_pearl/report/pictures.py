@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BEST = "value_at_best_epoch"  # sorts behind run/, test/, train/ and val/
-_GRAPHS, _CHANNELS, _NODES_IN_PLANE = 3, 4, 2000
+_GRAPHS, _CHANNELS, _NODES_IN_PLANE, _MOST_NODES = 3, 4, 2000, 500
 
 
 def annotate(path: Path) -> None:
@@ -65,7 +65,9 @@ def _annotate(path: Path, run: Run) -> None:
         some = list(graphs[: min(len(graphs), 64)])
         for name, encoder in model.positional_encoders().items():
             parts = encodings(encoder, some)
-            writer.add_figure(f"views/{name}_on_graphs", coloured_graphs(some, parts))
+            if small := drawable(some):
+                chosen = [some[i] for i in small], [parts[i] for i in small]
+                writer.add_figure(f"views/{name}_on_graphs", coloured_graphs(*chosen))
             writer.add_figure(f"views/{name}_in_the_plane", plane(some, parts))
 
 
@@ -149,6 +151,11 @@ def encodings(encoder: encoders.PosEncEncoder, graphs: Sequence[Data]) -> list[N
     batch = Batch.from_data_list(list(graphs)).to(next(encoder.parameters()).device)
     parts = encoder.encode(batch).float().cpu().split(batch.ptr.diff().tolist())
     return [part.numpy() for part in parts]
+
+
+def drawable(graphs: Sequence[Data]) -> list[int]:
+    """Which graphs a picture can show: the layout of thousands of nodes would take minutes."""
+    return [i for i, graph in enumerate(graphs) if 0 < int(graph.num_nodes or 0) <= _MOST_NODES]
 
 
 def coloured_graphs(graphs: Sequence[Data], parts: Sequence[NDArray[Any]]) -> Figure:

@@ -4,11 +4,13 @@ import json
 from urllib.request import Request, urlopen
 
 import pytest
+import torch
 from helpers.browser import chromium, dom, screenshot, serve
 from helpers.small_runs import CONFIG
+from torch_geometric.data import Data
 
 from graphgps_pearl import cli
-from graphgps_pearl.report.pictures import BEST
+from graphgps_pearl.report.pictures import BEST, drawable
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +65,9 @@ def test_hyperparameters_stand_beside_results(board):
 def test_tensorboard_opens_on_curves():
     """Groups are sorted by name; what has one point only comes last."""
     assert sorted([BEST, "run", "test", "train", "val", "ood_val"])[-1] == BEST
+
+
+def test_graphs_too_large_for_a_layout_are_not_drawn():
+    edges = torch.tensor([[0, 1], [1, 0]])
+    graphs = [Data(edge_index=edges, num_nodes=n) for n in (600, 2, 500)]
+    assert drawable(graphs) == [1, 2]

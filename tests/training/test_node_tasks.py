@@ -63,6 +63,19 @@ def test_a_transductive_task_learns_from_its_training_nodes(tmp_path: Path) -> N
     assert best["train_loss"] < 0.5
 
 
+def test_a_transductive_task_learns_from_neighbourhoods_with_samples_by_node(tmp_path: Path) -> None:
+    write_geom_gcn(tmp_path, "cornell", 1703)
+    text = TRANSDUCTIVE.replace("GCN+None", "GCN+Transformer").replace(
+        "name: LinearNode,", "name: LinearNode+RPEARL,"
+    )
+    text = text.replace("split_index: 3", "split_index: 3, subgraph_hops: 2, subgraph_neighbors: 4")
+    text += "posenc_RPEARL: {dim_pe: 4, hidden_dim: 4, num_layers: 1, num_samples: 2}\n"
+    best = best_of(
+        text.replace("eval_period: 10", "eval_period: 5").replace("max_epoch: 20", "max_epoch: 5"), tmp_path
+    )
+    assert best["test_accuracy"] > 0.6
+
+
 def test_weighted_cross_entropy_is_that_of_graphgps() -> None:
     torch.manual_seed(0)
     pred, true = torch.randn(12, 4), torch.tensor([0] * 6 + [1] * 4 + [3] * 2)

@@ -1,0 +1,120 @@
+"""The encoding of a large graph, block by block, is that of the module on the whole graph."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.utils import erdos_renyi_graph, to_undirected
+
+from graphgps_pearl.cli import main
+from graphgps_pearl.inference.large_graph import Part, encode_large_graph
+from graphgps_pearl.pearl import RPEARL
+
+NODES = 150
+
+
+@pytest.fixture(scope="module")
+def edges() -> np.ndarray:
+    """Directed edges, two of them equal, a self-loop, and nodes without any."""
+    torch.manual_seed(0)
+    some = erdos_renyi_graph(NODES - 5, 0.03, directed=True)
+    return torch.cat((some, some[:, :1], torch.tensor([[3], [3]])), dim=1).numpy()
+
+
+def module_of(**settings) -> RPEARL:
+    torch.manual_seed(1)
+    settings = {"dim_pe": 5, "num_samples": 6, "hidden_dim": 4, "num_layers": 2, **settings}
+    module = RPEARL(**settings)
+    for norm in module.modules():
+        if isinstance(getattr(norm, "running_mean", None), torch.Tensor):
+            norm.running_mean.normal_()
+            norm.running_var.uniform_(0.5, 2)
+    return module.eval()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"num_taps": 4, "gso": "sym_laplacian"},
+        {"num_taps": 3, "gso": "random_walk", "norm": "layer", "skip": "sum"},
+        {"num_taps": 3, "gso": "laplacian", "norm": "none", "skip": "none", "pool": "mean+std+max"},
+        {"num_taps": 0, "gso": "adjacency", "distribution": "sobol", "num_eval_draws": 2, "scale": True},
+        {"num_taps": 2, "gso": "sym_adjacency", "norm": "graph", "pool": "sum", "num_layers": 0},
+        {"end": "linear", "num_layers": 3},
+    ],
+    ids=str,
+)
+def test_blocks_and_chunks_change_nothing(edges: np.ndarray, tmp_path: Path, settings: dict) -> None:
+    module = module_of(**settings)
+    expected = module(torch.from_numpy(edges), num_nodes=NODES).detach().numpy()
+    for block, chunk in ((40, 1), (1000, 4)):
+        out = tmp_path / f"{block}.npy"
+        shares = list(encode_large_graph(module, edges, out, NODES, block=block, chunk=chunk))
+        assert shares[-1] == 1.0 and shares == sorted(shares)
+        np.testing.assert_allclose(np.load(out), expected, rtol=2e-4, atol=2e-5)
+    assert {file.name for file in tmp_path.iterdir()} == {"40.npy", "1000.npy"}  # no scratch file is left
+
+
+def test_the_command_counts_edges_in_both_directions(edges: np.ndarray, tmp_path: Path) -> None:
+    once = edges[:, edges[0] < edges[1]]
+    np.save(tmp_path / "edges.npy", once.T.astype(np.int32))
+    words = ["dim_pe", "5", "num_samples", "4", "hidden_dim", "4", "num_layers", "2", "norm", "layer"]
+    out = tmp_path / "out.npy"
+    assert main(["encode-graph", str(tmp_path / "edges.npy"), "-o", str(out), "--undirected", *words]) == 0
+    torch.manual_seed(0)
+    from graphgps_pearl import config
+    from graphgps_pearl.encoders.pearl import RPEARLNodeEncoder
+
+    keys = [word if i % 2 else f"posenc_RPEARL.{word}" for i, word in enumerate(words)]
+    settings = config.parse("seed: 0", keys).posenc_RPEARL
+    torch.manual_seed(0)
+    module = RPEARLNodeEncoder.build(settings, 5).eval()
+    both = np.concatenate((once, once[::-1]), axis=1)
+    expected = module(torch.from_numpy(both.copy()), num_nodes=int(once.max()) + 1).detach().numpy()
+    np.testing.assert_allclose(np.load(out), expected, rtol=2e-4, atol=2e-5)
+    assert torch.equal(to_undirected(torch.from_numpy(once)), to_undirected(torch.from_numpy(both.copy())))
+
+
+def test_processes_share_the_blocks() -> None:
+    for world_size in (1, 2, 3, 7):
+        parts = [list(Part(rank, world_size).blocks(95, 20)) for rank in range(world_size)]
+        assert [(b.start, b.stop) for part in parts for b in part] == [
+            *((i, i + 20) for i in range(0, 80, 20)),
+            (80, 95),
+        ]
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_same_bits(edges: np.ndarray, tmp_path: Path) -> None:
+    np.save(tmp_path / "edges.npy", edges)
+    settings = ["--block", "20", "num_taps", "3", "num_layers", "2", "num_samples", "3", "hidden_dim", "4"]
+    found = []
+    for start in ([], ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]):
+        out = tmp_path / f"{len(found)}.npy"
+        words = ["-m", "graphgps_pearl", "encode-graph", tmp_path / "edges.npy", "-o", out, *settings]
+        done = subprocess.run([sys.executable, *start, *words], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found.append(np.load(out))
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "says"),
+    [
+        (np.zeros((2, 3)), [], "float64"),
+        (np.zeros((3, 3), int), [], "[2, E]"),
+        (np.array([[0, -1], [1, 2]]), [], "nodes -1 to 2"),
+        (np.array([[0, 1], [1, 9]]), ["--num-nodes", "5"], "nodes 0 to 9"),
+        (np.array([[0, 1], [1, 0]]), ["num_layer", "5"], "num_layers"),
+        (np.array([[0, 1], [1, 0]]), ["--model", "x", "num_layers", "5"], "--model"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path: Path, capsys, content, words, says) -> None:
+    np.save(tmp_path / "edges.npy", content)
+    assert main(["encode-graph", str(tmp_path / "edges.npy"), "-o", str(tmp_path / "o.npy"), *words]) != 0
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1 and says in error[0]
