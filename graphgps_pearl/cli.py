@@ -96,7 +96,7 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
     if os.environ.get("RANK", "0") == "0":  # before the imports, which take seconds
         print(f"{folder.name}: {len(runs)} run(s), results in {folder}", flush=True)
     from graphgps_pearl.registry import register
-    from graphgps_pearl.report.aggregate import aggregate_rows, describe_run, write_aggregate
+    from graphgps_pearl.report.aggregate import aggregate_rows, describe_folds, describe_run, write_aggregate
     from graphgps_pearl.report.pictures import annotate
     from graphgps_pearl.report.table import text_table
     from graphgps_pearl.training.processes import rank
@@ -122,7 +122,7 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
     summary = write_aggregate(folder)
     if summary is not None and len(summary["seeds"]) > 1:
         print(f"{len(summary['seeds'])} runs of {summary['config']}, mean ± standard deviation\n")
-        print(text_table(*aggregate_rows(summary), columns()) + "\n")
+        print(text_table(*aggregate_rows(summary), columns()) + "\n" + describe_folds(summary))
     print(f"results: {folder}\ncurves:  tensorboard --logdir {out_dir} --host localhost")
 
 

@@ -14,6 +14,7 @@ from graphgps_pearl.errors import ConfigError
 
 Index = NDArray[np.int64]
 _CV_SEED = 123  # the seed of GraphGPS's fold files
+NO_VALIDATION = "-noval"  # at the end of a mode: the test fold is the validation fold too
 FOLDS = "scikit-learn"  # what makes them; part of a run's record of its data
 
 
@@ -106,12 +107,15 @@ def folds(labels: Sequence[int] | None, total: int, k: int, seed: int = _CV_SEED
         return [test for _, test in splitter.split(np.zeros(total), labels)]
 
 
-def cross_validation(fold_list: list[Index], fold: int) -> dict[str, Index]:
-    """Fold ``fold`` is test, the next one val, the others train (as in GraphGPS)."""
+def cross_validation(fold_list: list[Index], fold: int, validate: bool = True) -> dict[str, Index]:
+    """Fold ``fold`` is test, the next one val, the others train (as in GraphGPS).
+
+    Without ``validate`` all others train and val is the test fold: for protocols that have no validation.
+    """
     k = len(fold_list)
     if not 0 <= fold < k:
         raise ConfigError(f"dataset.split_index: {fold} must be between 0 and {k - 1} for {k} folds")
-    val = (fold + 1) % k
+    val = (fold + 1) % k if validate else fold
     train = [items for i, items in enumerate(fold_list) if i not in (fold, val)]
     return {"train": np.concatenate(train), "val": fold_list[val], "test": fold_list[fold]}
 
@@ -131,12 +135,13 @@ def by_mode(
         )
     if k > total:
         raise ConfigError(f"dataset.split_mode: {mode!r} asks for more folds than the {total} graphs")
-    return cross_validation(folds(labels if kind == "stratifiedkfold" else None, total, k), fold)
+    parts = folds(labels if kind == "stratifiedkfold" else None, total, k)
+    return cross_validation(parts, fold, validate=not mode.endswith(NO_VALIDATION))
 
 
 def parse_cv(mode: str) -> tuple[str, int]:
-    """The kind and number of folds in ``cv-kfold-5`` or ``cv-stratifiedkfold-10``."""
-    parts = mode.split("-")
+    """The kind and number of folds in ``cv-kfold-5``, ``cv-stratifiedkfold-10`` or ``...-noval``."""
+    parts = mode.removesuffix(NO_VALIDATION).split("-")
     if len(parts) == 3 and parts[0] == "cv" and parts[1] in ("kfold", "stratifiedkfold"):
         if parts[2].isdigit() and int(parts[2]) >= 3:
             return parts[1], int(parts[2])

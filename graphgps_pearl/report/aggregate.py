@@ -11,7 +11,7 @@ from typing import Any
 from graphgps_pearl.escaping import markdown, printable
 from graphgps_pearl.files import is_full, write_atomically
 from graphgps_pearl.report.table import markdown_table, number, text_table
-from graphgps_pearl.runs.results import aggregate, alike, readable
+from graphgps_pearl.runs.results import aggregate, alike, best_of_mean_curve, readable
 from graphgps_pearl.terminal import columns, wrap
 
 log = logging.getLogger(__name__)
@@ -56,14 +56,34 @@ def aggregate_rows(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str
     return ["split", *names], rows
 
 
+def describe_folds(summary: Mapping[str, Any]) -> str:
+    """What folds come to under two protocols, in a line each; empty where there are none."""
+    best = summary.get("best_of_mean_curve")
+    if best is None:
+        return ""
+    column, chosen = best["column"], summary["metric"].replace("_", " ")
+    mean, std = summary["mean"][column], summary["std"][column]
+    return (
+        f"\n{column.replace('_', ' ')}, two protocols over {len(summary['seeds'])} folds:\n"
+        f"- {number(mean)} ± {number(std)} at the epoch of each fold with the best {chosen}\n"
+        f"- {number(best['mean'])} ± {number(best['std'])} at epoch {best['epoch']}, the best of the mean "
+        "curve: the epoch was chosen by what is reported\n"
+    )
+
+
 def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     """Aggregate every finished run below ``config_folder`` into its ``agg/``; None if there is none."""
     folders = sorted((p for p in config_folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
     finished = [run for run in readable(folders) if run.result is not None]
     if not finished:
         return None
-    results = [run.result for run in alike(finished) if run.result is not None]
+    runs = alike(finished)
+    results = [run.result for run in runs if run.result is not None]
     summary = aggregate(results)
+    if len(runs) > 1 and runs[0].config.get("run_multiple_splits"):
+        column = f"{summary['splits'][-1]}_{summary['metric'].rpartition('_')[2]}"
+        best = best_of_mean_curve(runs, column, bool(results[0].get("larger_is_better", True)))
+        summary |= {} if best is None else {"best_of_mean_curve": {"column": column, **best}}
     header, rows = aggregate_rows(summary)
     metric = summary["metric"].replace("_", " ")
     title = f"# {markdown(summary['config'])}: {len(results)} run(s), best epoch by {metric}\n\n"
@@ -71,7 +91,9 @@ def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     try:
         target.mkdir(exist_ok=True)
         write_atomically(target / "results.json", json.dumps(summary, indent=2) + "\n")
-        write_atomically(target / "results.md", title + markdown_table(header, rows))
+        write_atomically(
+            target / "results.md", title + markdown_table(header, rows) + describe_folds(summary)
+        )
     except OSError as error:  # finished runs can be looked at in a read-only folder
         if is_full(error):
             raise

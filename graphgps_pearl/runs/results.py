@@ -140,6 +140,20 @@ def alike(runs: Sequence[Run]) -> list[Run]:
     return alike
 
 
+def best_of_mean_curve(runs: Sequence[Run], column: str, larger_is_better: bool) -> dict[str, float] | None:
+    """The epoch where the mean of a column over the runs is best, with mean and deviation there; None where
+    the runs have no epoch in common."""
+    curves = [dict(zip(*run.curve(column)[::2], strict=True)) for run in runs]
+    common = set.intersection(*(set(curve) for curve in curves))
+    if not common:
+        return None
+    sign = 1 if larger_is_better else -1
+    epoch = max(sorted(common), key=lambda e: sign * statistics.fmean(curve[e] for curve in curves))
+    values = [curve[epoch] for curve in curves]
+    std = statistics.stdev(values) if len(values) > 1 else 0.0
+    return {"epoch": epoch, "mean": statistics.fmean(values), "std": std}
+
+
 def aggregate(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Mean and standard deviation (n - 1) over the runs of one config, at each run's best epoch."""
     columns = list(dict.fromkeys(c for r in results for c in r["best"] if c != "epoch"))

@@ -115,3 +115,12 @@ def test_every_fold_is_test_once_and_validation_once() -> None:
 def test_modes_that_cannot_be_say_why(mode: str, fold: int, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         splits.by_mode(mode, 20, None, FRACTIONS, 0, fold)
+
+
+def test_without_validation_nine_folds_train_and_the_test_fold_validates() -> None:
+    labels = [i % 2 for i in range(40)]
+    for fold in range(10):
+        honest = splits.by_mode("cv-stratifiedkfold-10", 40, labels, [], 0, fold)
+        other = splits.by_mode("cv-stratifiedkfold-10-noval", 40, labels, [], 0, fold)
+        assert honest["test"].tolist() == other["test"].tolist() == other["val"].tolist()
+        assert sorted(other["train"].tolist()) == sorted([*honest["train"].tolist(), *honest["val"].tolist()])

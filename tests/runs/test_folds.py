@@ -1,0 +1,54 @@
+"""Folds under two protocols: each fold's own best epoch, and the best epoch of the mean curve."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphgps_pearl import config
+from graphgps_pearl.report.aggregate import describe_folds, write_aggregate
+from graphgps_pearl.runs.folder import RunFolder
+
+VAL = ([0.5, 0.9, 0.6], [0.7, 0.6, 0.8])
+TEST = ([0.6, 0.5, 0.9], [0.4, 0.9, 0.8])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for fold, (val, test) in enumerate(zip(VAL, TEST, strict=True)):
+        cfg = config.load(config.find("reddit-b-none"), ["dataset.split_index", fold])
+        run = RunFolder(tmp_path / "reddit" / str(fold))
+        run.open(config.dump(cfg))
+        rows = [
+            {"epoch": e, "seconds": 1.0, "val_accuracy": v, "test_accuracy": t}
+            for e, (v, t) in enumerate(zip(val, test, strict=True))
+        ]
+        run.write_metrics(list(rows[0]), rows)
+        best = max(rows, key=lambda row: row["val_accuracy"])
+        facts = {
+            "config": "reddit",
+            "seed": 0,
+            "splits": ["train", "val", "test"],
+            "parameters": {"encoder": 0},
+        }
+        costs = {"epochs": 3, "seconds_per_epoch": 1.0, "memory_mb": 1.0, "prepare_seconds": 0.0}
+        chosen = {"metric": "val_accuracy", "larger_is_better": True, "best": best}
+        run.write(run.result, json.dumps(facts | costs | chosen))
+    return tmp_path / "reddit"
+
+
+def test_both_numbers_are_said(folder: Path) -> None:
+    summary = write_aggregate(folder)
+    assert summary is not None
+    assert summary["mean"]["test_accuracy"] == pytest.approx((0.5 + 0.8) / 2)
+    assert summary["best_of_mean_curve"] == {
+        "column": "test_accuracy",
+        "epoch": 3,
+        "mean": pytest.approx(0.85),
+        "std": pytest.approx(0.0707, abs=1e-4),
+    }
+    said = describe_folds(summary)
+    assert "0.65" in said and "0.85" in said and "epoch 3" in said
+    assert said in (folder / "agg" / "results.md").read_text()
