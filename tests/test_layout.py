@@ -22,7 +22,6 @@ TESTED_BY = {
     "data/test_archives.py": "unpacking",
     "data/test_checks.py": "data/base",
     "data/test_pickles.py": "data/pickled_tensors",
-    "data/test_prepare.py": "data/stages",
     "data/test_registry.py": "data/graphgym",
     "data/test_molecules.py": "ogb_features",
     "data/datasets/test_csv_file.py": "data/csv_table delimited",

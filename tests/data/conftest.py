@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.prepared import SMILES
 from yacs.config import CfgNode
 
 from graphgps_pearl import config
@@ -28,3 +29,17 @@ def make_cfg(tmp_path: Path) -> MakeCfg:
         return cfg
 
     return make
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Ten molecules with numbers."""
+    file = tmp_path / "mine.csv"
+    file.write_text("smiles,y\n" + "".join(f"{smiles},{i}\n" for i, smiles in enumerate(SMILES)))
+    return file
+
+
+@pytest.fixture
+def cfg(make_cfg: MakeCfg, table: Path) -> CfgNode:
+    """Those molecules as a dataset."""
+    return make_cfg("csv", "mine", path=table, split_mode="random")
