@@ -93,7 +93,9 @@ def one(folder: Path, encoder: str, batches: int) -> None:
     cfg = config.load(ROOT / "configs" / f"reddit-b-{encoder}.yaml", words)
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    began = time.process_time()
     network, parts, bundle = prepare(cfg)
+    preparing = time.process_time() - began if bundle.prepare_seconds else 0.0
     loader = data.make_loader(bundle.splits["train"], cfg, shuffle=True)
     loss = make_loss(cfg.model.loss_fun, bundle.spec.task_type)
     optimizer = torch.optim.AdamW(network.parameters())
@@ -110,7 +112,7 @@ def one(folder: Path, encoder: str, batches: int) -> None:
             seconds.append(time.process_time() - began)
             nodes += batch.num_nodes
     epoch = float(np.mean(seconds)) * TRAINING_GRAPHS / BATCH
-    prepared = bundle.prepare_seconds * 1000 / sum(map(len, bundle.splits.values()))
+    prepared = preparing * 1000 / sum(map(len, bundle.splits.values()))
     print(
         f"{encoder:<12} {sum(parts.values()):>8,} parameters, {epoch:6.1f} s an epoch, "
         f"{peak_memory_mb():6.0f} MB, {prepared:6.1f} s to prepare 1000 graphs "
