@@ -48,7 +48,6 @@ TESTED_BY = {
     "pearl/kernels/test_quotient.py": "pearl/rows pearl/kernels/colours pearl/kernels/plan",
     "report/test_comparison.py": "report/table",
     "end_to_end/test_tensorboard.py": "report/pictures",
-    "end_to_end/test_train.py": "report/aggregate",
     "training/test_pretrained.py": "training/wandb_log",
     "reliability/test_memory.py": "memory",
     "reliability/test_processes.py": "training/processes",
@@ -63,10 +62,10 @@ TESTED_BY = {
 SUBJECTS = {
     "config": "activate bad_configs defaults_that_train properties torch_free",
     "layers": "attention_options",
-    "pearl": "authors_layer closed_forms compile csl cycles equivariance properties sample_complexity "
-    "spectral stability wl",
+    "pearl": "authors_layer closed_forms compile csl cycles equivariance expressivity precision properties "
+    "sample_complexity spectral stability wl",
     "training": "node_tasks",
-    "": "benchmark boundaries community configs dense_gps extending layout own_csv scripts",
+    "": "benchmark boundaries community configs dense_gps extending layout own_csv reddit_like scripts",
 }
 
 #: Too small to be tested by themselves.
