@@ -7,7 +7,8 @@ from yacs.config import CfgNode
 from graphgps_pearl import config
 from graphgps_pearl.escaping import code, markdown
 from graphgps_pearl.inference.facts import ModelFacts
-from graphgps_pearl.training.metrics import METRICS
+from graphgps_pearl.inference.featurise import reads_smiles
+from graphgps_pearl.training.metrics import metric_names
 
 #: What is known of embedded datasets, and what a model of them cannot do.
 _DATA = {
@@ -46,9 +47,7 @@ def write_card(cfg: CfgNode, facts: ModelFacts, notes: str = "") -> str:
 # {markdown(facts.name)}
 
 {markdown(cfg.model.type)} with {code(cfg.dataset.node_encoder_name)}, which predicts \
-{targets or "classes"} ({facts.task_type}) from SMILES.
-
-    graphgps-pearl predict FOLDER molecules.smi -o predictions.csv
+{targets or "classes"} ({facts.task_type}) {_input(cfg, facts)}
 
 FOLDER is this folder (a shipped model also goes by its name).
 
@@ -70,6 +69,18 @@ FOLDER is this folder (a shipped model also goes by its name).
 ## Limits
 
 {_LIMITS.get(facts.dataset, _ANY_LIMITS)}{notes.strip() + chr(10) if notes.strip() else ""}"""
+
+
+def _input(cfg: CfgNode, facts: ModelFacts) -> str:
+    """What it predicts from, and how to ask it."""
+    if reads_smiles(cfg, facts):
+        return "from SMILES.\n\n    graphgps-pearl predict FOLDER molecules.smi -o predictions.csv"
+    what = "" if facts.task == "graph" else f"for each {facts.task} "
+    return f"""{what}from graphs as the data below has them.
+
+    import graphgps_pearl
+
+    graphgps_pearl.load("FOLDER").predict_graphs([data, ...])  # PyG's Data: x, edge_index, edge_attr"""
 
 
 def _subset(cfg: CfgNode) -> str:
@@ -100,7 +111,7 @@ def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:
 def _metrics(facts: ModelFacts, cfg: CfgNode) -> str:
     names = [
         name
-        for name in (*METRICS.get(facts.task_type, ()), *cfg.custom_metrics)
+        for name in (*metric_names(facts.task_type, facts.task), *cfg.custom_metrics)
         if any(c.endswith(f"_{name}") for c in facts.metrics)
     ]
     splits = [c.removesuffix("_loss") for c in facts.metrics if c.endswith("_loss")]

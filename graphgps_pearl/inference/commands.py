@@ -162,6 +162,7 @@ def export(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     def work() -> None:
         from dataclasses import replace
 
+        from graphgps_pearl.inference.featurise import reads_smiles
         from graphgps_pearl.inference.folder import write_model
 
         notes = _read_text(args.notes) if args.notes else ""
@@ -171,7 +172,10 @@ def export(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         write_model(model, folder, overwrite=args.overwrite, notes=notes)
         size = sum(file.stat().st_size for file in folder.iterdir())
         print(f"{folder}: {size / 1e6:.1f} MB; read {folder / 'README.md'}, then")
-        print(f"graphgps-pearl predict {folder} molecules.smi")
+        if reads_smiles(model.cfg, model.facts):
+            print(f"graphgps-pearl predict {folder} molecules.smi")
+        else:
+            print(f"graphgps_pearl.load({str(folder)!r}).predict_graphs([...]) in Python")
 
     return run_command(work)
 

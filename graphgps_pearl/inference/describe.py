@@ -68,7 +68,7 @@ def describe_model(model: Model, *, timing: bool = True) -> str:
         ("model", [f"{facts.name}, {'trained' if model.trained else 'untrained: a config'}"]),
         ("data", _data(model)),
         ("encoders", _encoders(model, costs)),
-        ("layers", _layers(cfg)),
+        ("layers", _layers(cfg, facts.task)),
         ("training", _training(cfg)),
         ("parameters", _parameters(model)),
     ]
@@ -88,7 +88,9 @@ def _data(model: Model) -> list[str]:
     subset = f", about {cfg.dataset.subset:,} graphs of it" if cfg.dataset.subset else ""
     lines = [
         f"{facts.dataset} ({cfg.dataset.format}{subset}), {facts.task_type} of {facts.dim_out} "
-        f"target{'s' if facts.dim_out > 1 else ''}" + (f": {targets}" if targets else ""),
+        f"target{'s' if facts.dim_out > 1 else ''}"
+        + (f" for each {facts.task}" if facts.task != "graph" else "")
+        + (f": {targets}" if targets else ""),
         f"features: {facts.dim_in} a node, {facts.edge_dim} an edge",
     ]
     if facts.target_mean is not None:
@@ -126,7 +128,7 @@ def _settings(group: CfgNode, prefix: str = "") -> str:
     return ", ".join(parts)
 
 
-def _layers(cfg: CfgNode) -> list[str]:
+def _layers(cfg: CfgNode, task: str) -> list[str]:
     if cfg.model.type == "GPSModel":
         body = (
             f"{cfg.gt.layers} x {cfg.gt.layer_type}, {cfg.gt.dim_hidden} wide, {cfg.gt.n_heads} heads, "
@@ -138,7 +140,8 @@ def _layers(cfg: CfgNode) -> list[str]:
         body = f"{cfg.gnn.layers_mp} x {cfg.gnn.layer_type}, {cfg.gnn.dim_inner} wide"
     else:
         body = f"{cfg.model.type}, {cfg.gnn.dim_inner} wide"
-    return [f"{cfg.model.type}: {body}", f"{cfg.model.graph_pooling} pooling, head {cfg.gnn.head}"]
+    pooling = f"{cfg.model.graph_pooling} pooling, " if task == "graph" else ""
+    return [f"{cfg.model.type}: {body}", f"{pooling}head {cfg.gnn.head}"]
 
 
 def _training(cfg: CfgNode) -> list[str]:
@@ -248,6 +251,8 @@ def stand_ins(model: Model) -> list[Data]:
         for transform in transforms:
             graph = transform(graph)
         graph.y = torch.zeros(1, facts.dim_out)
+        if facts.task == "edge":
+            graph.edge_index_labeled, graph.edge_label = graph.edge_index, torch.zeros(graph.num_edges)
         made.append(graph)
     return [made[i % len(made)] for i in range(cfg.train.batch_size)]
 

@@ -21,6 +21,12 @@ _SPELLED_AS_PUBLISHED = ("OGB", "PyG-LRGB")
 
 def features_of(cfg: CfgNode, facts: ModelFacts) -> str:
     """The name of the features, ``ogb`` or ``attentivefp``; DataError where SMILES do not lead to them."""
+    if facts.task != "graph":
+        raise DataError(
+            f"{facts.name} predicts for the {facts.task}s of a graph, not for molecules; predict_graphs "
+            f"takes graphs "
+            f"of {facts.dataset}"
+        )
     if cfg.dataset.format == "PyG-ZINC":
         raise DataError(
             f"{facts.name} was trained on ZINC's own graphs, whose 28 atom types and Kekulé bonds come from "
@@ -34,6 +40,15 @@ def features_of(cfg: CfgNode, facts: ModelFacts) -> str:
         f"{facts.name} was trained on {facts.dataset} ({cfg.dataset.format}), whose graphs are not made from "
         "SMILES; predict_graphs takes its graphs"
     )
+
+
+def reads_smiles(cfg: CfgNode, facts: ModelFacts) -> bool:
+    """Whether the model's graphs can be made from SMILES."""
+    try:
+        features_of(cfg, facts)
+    except DataError:
+        return False
+    return True
 
 
 def featuriser(cfg: CfgNode, facts: ModelFacts) -> Featuriser:

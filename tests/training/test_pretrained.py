@@ -11,6 +11,8 @@ from torch_geometric.data import Data
 
 from graphgps_pearl import config, data, encoders
 from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.inference.describe import describe_model
+from graphgps_pearl.inference.folder import write_model
 from graphgps_pearl.inference.loading import load
 from graphgps_pearl.registry import register
 from graphgps_pearl.runs.folder import RunFolder
@@ -128,8 +130,16 @@ def test_graphs_unlike_those_of_the_training_are_refused(zinc: Path) -> None:
 @pytest.mark.parametrize(("text", "write"), [(PATTERN, write_gnn_benchmark), (CONTACT, write_contacts)])
 def test_nodes_and_pairs_are_predicted_graph_by_graph(tmp_path: Path, text: str, write) -> None:
     write(tmp_path, *(["PATTERN"] if write is write_gnn_benchmark else []))
-    model = load(train(text, tmp_path), "cpu")
-    graphs = list(data.load(model.cfg).splits["train"])
+    place = train(text, tmp_path)
+    write_model(load(place, "cpu"), tmp_path / "model")
+    model = load(tmp_path / "model", "cpu")
+    card, task = (tmp_path / "model" / "README.md").read_text(), model.facts.task
+    assert f"for each {task} from graphs" in card and "predict_graphs" in card and "SMILES" not in card
+    assert ("accuracy-SBM" if task == "node" else "mrr") in card
+    assert f"for each {task}" in describe_model(model)
+    with pytest.raises(DataError, match=rf"predicts for the {task}s .*predict_graphs"):
+        model.predict(["CCO"])
+    graphs = list(data.load(load(place, "cpu").cfg).splits["train"])
     together = model.predict_graphs(graphs)
     for graph, values in zip(graphs, together, strict=True):
         rows = graph.num_nodes if text == PATTERN else graph.edge_index_labeled.size(1)
