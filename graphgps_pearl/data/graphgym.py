@@ -2,12 +2,15 @@
 
 GraphGym asks one loader after the other with (format, name, dir); the first that answers wins. Its dataset
 has ``split_idxs`` or ``train_graph_index``-like attributes, or leaves splitting to ``dataset.split_mode``.
+With ``dataset.task: node`` and ``dataset.transductive: True`` (GraphGym's default) it is one graph, whose
+``train_mask``, ``val_mask`` and ``test_mask`` [N], or [N, S] for S splits, say which nodes a split has.
 Where its bytes come from is not known to us, so nothing of it is cached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -32,12 +35,24 @@ class GraphGymSource(Source):
 
     def spec(self) -> DatasetSpec:
         """Nothing but the task is known before the loader has run."""
-        return DatasetSpec(self.cfg.dataset.name, self.cfg.dataset.task_type)
+        chosen = self.cfg.dataset
+        node = chosen.task == "node" or self.cfg.gnn.head == "inductive_node"
+        task, one_graph = "node" if node else "graph", chosen.task == "node" and chosen.transductive
+        return DatasetSpec(chosen.name, chosen.task_type, task=task, transductive=one_graph)
+
+    @property
+    def num_splits(self) -> int:  # type: ignore[override]  # known from the masks alone
+        """How many splits the masks of one graph hold."""
+        if not self.spec().transductive:
+            return 1
+        mask = self._dataset[0].get("train_mask")
+        return mask.size(1) if mask is not None and mask.dim() == 2 else 1
 
     def fingerprint(self) -> dict[str, Any]:
         """Unused: such data is not cached."""
         return {}
 
+    @cached_property
     def _dataset(self) -> Any:
         from torch_geometric.graphgym import register
 
@@ -56,16 +71,36 @@ class GraphGymSource(Source):
 
     def items(self) -> Items:
         """The loader's graphs, with its splits where it brings them."""
-        dataset = self._dataset()
-        splits = _splits_of(dataset)
+        dataset, known = self._dataset, self.spec()
+        if known.transductive and len(dataset) != 1:
+            raise ConfigError(
+                f"dataset.transductive: True is for one graph, and {known.name} has {len(dataset)}; set it "
+                f"False"
+            )
+        splits = self._node_splits() if known.transductive else _splits_of(dataset)
 
         def graph(i: int) -> Data:
             kept = dataset[i].to_dict()
-            data = Data(**{key: value for key, value in kept.items() if not key.endswith("_graph_index")})
-            data.y = data.y.view(1, -1) if data.y.is_floating_point() else data.y.view(-1)
+            data = Data(
+                **{key: value for key, value in kept.items() if not key.endswith(("_graph_index", "_mask"))}
+            )
+            rows = 1 if known.task == "graph" else int(data.num_nodes or 0)
+            data.y = data.y.view(rows, -1) if data.y.is_floating_point() else data.y.view(-1)
             return data
 
         return Items(self.cfg.dataset.name, len(dataset), graph, lambda i: f"graph {i}", splits)
+
+    def _node_splits(self) -> dict[str, Sequence[int]] | None:
+        """The nodes of each split of one graph, by its masks."""
+        masks = [self._dataset[0].get(f"{split}_mask") for split in TRAIN_VAL_TEST]
+        if any(mask is None for mask in masks):
+            return None
+        chosen = [
+            m if m.dim() == 1 else m[:, min(self.cfg.dataset.split_index, m.size(1) - 1)] for m in masks
+        ]
+        return {
+            name: mask.nonzero().flatten().tolist() for name, mask in zip(TRAIN_VAL_TEST, chosen, strict=True)
+        }
 
 
 def _splits_of(dataset: Any) -> dict[str, Sequence[int]] | None:
