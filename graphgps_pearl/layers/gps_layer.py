@@ -27,15 +27,26 @@ from graphgps_pearl.contracts import AttentionBias
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
 from graphgps_pearl.layers.batch_norm import BatchNorm
+from graphgps_pearl.layers.kernels import dropout as kernel
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.local import LocalSettings, as_local, build_local
 from graphgps_pearl.layers.names import Activation, activation, pick
+from graphgps_pearl.switches import kernels_enabled
 
 GLOBAL_MODELS: dict[str, Callable[[int, int, float, str], nn.Module] | None] = {
     "None": None,
     "Transformer": MultiheadAttention,
     "Performer": LinearAttention,
 }
+
+
+class Dropout(nn.Dropout):
+    """torch's dropout; on a CPU by the kernel, which draws fewer random numbers."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``x`` with entries dropped in training."""
+        on = self.training and 0 < self.p < 1 and x.device.type == "cpu" and not torch.compiler.is_compiling()
+        return kernel.dropout(x, self.p) if on and kernels_enabled() else super().forward(x)
 
 
 class Norm(nn.Module):
@@ -134,13 +145,13 @@ class GPSLayer(nn.Module):
         # A norm exists only with what it normalises: no parameter without a gradient.
         self.norm_local = None if local is None else Norm(dim, norm)
         self.norm_attention = None if attention is None else Norm(dim, norm)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.feed_forward = nn.Sequential(
             nn.Linear(dim, 2 * dim),
             activation(act),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(2 * dim, dim),
-            nn.Dropout(dropout),
+            Dropout(dropout),
         )
         self.norm = Norm(dim, norm)
 
@@ -244,7 +255,7 @@ class MessagePassingLayer(nn.Module):
         self.local = model
         # GatedGCN has a norm and an activation inside.
         self.act = nn.Identity() if local == "CustomGatedGCN" else activation(settings.act)
-        self.dropout = nn.Dropout(settings.dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout

@@ -2,8 +2,7 @@ r"""Softmax attention with dropout that keeps one matrix of scores for the backw
 
 PyTorch's attention with dropout keeps three matrices of scores on the CPU and draws a random number for every
 score. This kernel keeps one: the softmax, where the sign of an entry says whether the entry is dropped (a
-softmax is never negative). One 64-bit draw of torch's generator decides four entries, so the probability is a
-multiple of 2^-16; entries that stay are divided by exactly the share that stays.
+softmax is never negative), and draws as :mod:`~graphgps_pearl.layers.kernels.dropout` does.
 
 A packed row [count·F] holds count·H pieces, one for each part (query, key, value) and head. One gather index
 brings the pieces of all nodes to their groups in the order (part, graph, head, node), and its inverse brings
@@ -12,15 +11,13 @@ them back. The backward pass uses the same two. It needs no sums, because paddin
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from graphgps_pearl.layers.grouping import Grouping
-
-_STEPS = 1 << 16
+from graphgps_pearl.layers.kernels.dropout import draw
 
 relu_backward = torch.ops.aten.threshold_backward
 
@@ -36,11 +33,8 @@ def attend(
 
 def draw_signs(shape: torch.Size, dropout: float, device: torch.device) -> tuple[Tensor, float]:
     """Numbers in float32, negative where an entry is dropped, and what share stays on average."""
-    dropped = min(max(round(dropout * _STEPS), 1), _STEPS - 1)
-    count = math.prod(shape)
-    bits = torch.empty((count + 3) // 4, dtype=torch.int64, device=device).random_(-(2**63), None)
-    signs = bits.view(torch.int16)[:count].to(torch.float32).sub_(dropped - _STEPS // 2 - 0.5)
-    return signs.view(shape), 1 - dropped / _STEPS
+    bits, limit, share = draw(shape, dropout, device)
+    return bits.to(torch.float32).sub_(limit - 0.5), share
 
 
 class _Attention(torch.autograd.Function):
