@@ -231,6 +231,10 @@ def build_gps_layer(
     )
     local_model = build_local(local, settings)
     make = pick(GLOBAL_MODELS, attention, "gt.layer_type")
+    if make is None and attn_gate != "none":
+        raise ConfigError(
+            "gt.attn_gate: it acts on attention, and gt.layer_type has none: name a global model"
+        )
     attention_model = None if make is None else make(dim, heads, attn_dropout, attn_gate)
     return GPSLayer(dim, local_model, attention_model, act, dropout, norm, degree_scaler)
 
