@@ -20,16 +20,13 @@ from graphgps_pearl.config.schema import SCHEMA
 from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders import (
     DATA_ENCODERS,
-    EDGE_ENCODERS,
     POSITIONAL_ENCODERS,
     ComposedNodeEncoder,
     FeatureEncoder,
     injected_dim,
     required_transforms,
 )
-from graphgps_pearl.errors import ConfigError, DataError
-
-NO_EDGES = ("dataset.edge_encoder", False, "gt.layer_type", "GIN+Transformer")
+from graphgps_pearl.errors import ConfigError
 
 
 def columns_of(data: list, encoder: str) -> int:  # type: ignore[type-arg]
@@ -135,57 +132,6 @@ def test_more_columns_than_there_are_is_a_value_error() -> None:
             ComposedNodeEncoder(composition, 5)
     with pytest.raises(ConfigError, match="leave too few"):
         ComposedNodeEncoder("TypeDictNode+BPEARL", 6)  # none left for the data
-
-
-@pytest.mark.parametrize("name", EDGE_ENCODERS)
-def test_edge_encoders(name: str) -> None:
-    data = graphs()
-    for graph in data:
-        if name == "Bond":
-            graph.edge_attr = graph.edge_attr[:, None].expand(-1, 3) % 2
-        elif name == "LinearEdge":
-            graph.edge_attr = graph.edge_attr.float()
-    encoder = FeatureEncoder(encoder_config("TypeDictNode", "dataset.edge_encoder_name", name), 1)
-    batch = encoder(batch_of(data))
-    assert batch.edge_attr.shape == (batch.num_edges, 32) == (batch.num_edges, encoder.edge_dim)
-    batch.edge_attr.square().sum().backward()
-    assert all(p.grad is not None for p in encoder.edge_encoder.parameters())
-
-
-def test_pna_has_at_most_128_edge_columns() -> None:
-    wide = ("gnn.dim_inner", 160, "gt.dim_hidden", 160)
-    assert FeatureEncoder(encoder_config("TypeDictNode", *wide), 1).edge_dim == 160
-    pna = encoder_config("TypeDictNode", *wide, "gt.layer_type", "PNA+Transformer")
-    assert FeatureEncoder(pna, 1).edge_dim == 128
-
-
-def test_norms_after_the_encoders() -> None:
-    cfg = encoder_config("TypeDictNode", "dataset.node_encoder_bn", True, "dataset.edge_encoder_bn", True)
-    batch = FeatureEncoder(cfg, 1)(batch_of(graphs()))
-    torch.testing.assert_close(batch.x.mean(0), torch.zeros(32), atol=1e-5, rtol=0)
-    torch.testing.assert_close(batch.edge_attr.mean(0), torch.zeros(32), atol=1e-5, rtol=0)
-
-
-def test_without_encoders_the_batch_passes_as_it_is() -> None:
-    cfg = encoder_config("TypeDictNode", "dataset.node_encoder", False, *NO_EDGES)
-    encoder = FeatureEncoder(cfg, 1)
-    assert (encoder.dim_in, encoder.edge_dim, list(encoder.parameters())) == (1, 0, [])
-
-
-def test_a_type_beyond_the_table_names_the_key() -> None:
-    data = graphs()
-    data[0].x[0] = NUM_TYPES
-    encoder = FeatureEncoder(encoder_config("TypeDictNode"), 1)
-    with pytest.raises(
-        DataError, match=f"type {NUM_TYPES} met, but dataset.node_encoder_num_types is {NUM_TYPES}"
-    ):
-        encoder(batch_of(data))
-
-
-def test_features_of_another_width_are_refused() -> None:
-    encoder = FeatureEncoder(encoder_config("LinearNode"), 4)
-    with pytest.raises(DataError, match="node features have 1 columns, the encoder was built for 4"):
-        encoder(batch_of(graphs()))
 
 
 @pytest.fixture
