@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import children
+from helpers.public_files import write_geom_gcn
 from helpers.small_runs import SmallRuns, checkpoint, numbers, result, train
 
 MAIN = Path(__file__).resolve().parents[2] / "main.py"
@@ -59,6 +60,33 @@ def test_two_processes_with_half_the_batch_are_one_with_the_whole(runs, tmp_path
     assert "      2/2" in output.with_suffix(".0").read_text()
     assert "epoch" not in output.with_suffix(".1").read_text()
     assert len(list(runs.path().glob("events.out.*"))) == 1
+
+
+NEIGHBOURHOODS = """
+metric_best: accuracy
+dataset:
+  {format: PyG-WebKB, name: cornell, task: node, task_type: classification, check_totals: False,
+   subgraph_hops: 1, node_encoder: True, node_encoder_name: LinearNode}
+model: {type: GPSModel}
+gt: {layer_type: GCN+Transformer, layers: 1, n_heads: 2, dim_hidden: 8}
+gnn: {head: node, dim_inner: 8}
+train: {batch_size: 9, eval_period: 1, precision: 64}
+optim: {optimizer: adamW, base_lr: 0.01, max_epoch: 2, scheduler: none}
+"""
+
+
+def test_two_processes_on_the_neighbourhoods_of_one_graph_are_one(tmp_path):
+    write_geom_gcn(tmp_path, "cornell", 1703)
+    file, one, two = tmp_path / "nodes.yaml", tmp_path / "one" / "0", tmp_path / "two" / "0"
+    file.write_text(NEIGHBOURHOODS)
+    words = ["dataset.dir", str(tmp_path / "data"), "dataset.path", str(tmp_path)]
+    assert train(file, one, words) == 0
+    output = tmp_path / "output"
+    processes = children.start_together((file, two, words), output, 2)
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0, 0], output.with_suffix(".0").read_text()
+    assert_close(two, one)
 
 
 @pytest.mark.slow
