@@ -119,6 +119,7 @@ class SPENodeEncoder(SpectralEncoder):
     """SPE for GraphGym; config group ``posenc_SPE``."""
 
     name = "SPE"
+    fewer_rows = False
 
     @classmethod
     def build(cls, settings: Any, dim_emb: int) -> SPE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,6 +27,8 @@ class EigenPairs(NamedTuple):
 
 class SpectralEncoder(PosEncEncoder):
     """Base of the encodings that read ``posenc_<name>.eigen``."""
+
+    fewer_rows: ClassVar[bool] = True  #: whether fewer eigenvectors are fewer rows
 
     def __init__(self, dim_emb: int, expand_x: bool = True, cfg: Any = None) -> None:
         cfg = active_cfg if cfg is None else cfg
@@ -73,6 +75,7 @@ class SpectralEncoder(PosEncEncoder):
             largest = int(pairs.sizes.max()) if pairs.sizes.numel() else 0
             group = f"posenc_{self.name}"
             what = f"{group}: a batch of {pairs.sizes.numel()} graphs, the largest of {largest} nodes,"
-            remedy = f"lower train.batch_size or {group}.eigen.max_freqs (0 is all), or use RPEARL"
+            fewer = f" or {group}.eigen.max_freqs (0 is all)" if self.fewer_rows else ""
+            remedy = f"lower train.batch_size{fewer}, or use RPEARL"
             require_memory(self.bytes_of_a_row * float(self.num_rows(pairs)), device, what, remedy)
         return EigenPairs(values, vectors, pairs)
