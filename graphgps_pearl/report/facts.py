@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -40,9 +40,13 @@ def published_rows(comparison: Comparison) -> list[list[str]]:
     """The published figures of the dataset that was compared on."""
     config = next(iter(comparison.runs.values()))[0].config
     return [
-        [r["method"], r["setting"] or "-", r["split"], r["metric"], f"{r['mean']} ± {r['std']}", r["source"]]
+        [r["method"], r["setting"] or "-", r["split"], r["metric"], _with_deviation(r), r["source"]]
         for r in published(dataset_title(config))
     ]
+
+
+def _with_deviation(row: Mapping[str, str]) -> str:
+    return f"{row['mean']} ± {row['std']}" if row["std"] else row["mean"]
 
 
 def schedule_warning(comparison: Comparison) -> str:

@@ -15,6 +15,8 @@ def dataset_title(config: Mapping[str, Any]) -> str | None:
         return "ZINC-12k"
     if name in ("peptides-structural", "peptides-struct"):
         return "Peptides-struct"
+    if name in ("peptides-functional", "peptides-func"):
+        return "Peptides-func"
     if fmt == "DrugOOD":
         _, _, measurement, domain = name.split("_")
         return f"DrugOOD-{measurement}-{domain}"

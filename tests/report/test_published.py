@@ -2,7 +2,8 @@
 
 from helpers.reports import comparisons
 
-from graphgps_pearl.report.published import published
+from graphgps_pearl.report.facts import published_rows
+from graphgps_pearl.report.published import dataset_title, published
 from graphgps_pearl.report.rendering import as_markdown
 
 
@@ -12,3 +13,11 @@ def test_published_figures_stand_apart(results):
     assert "0.0644 ± 0.001" in others
     assert "0.0644" not in measured
     assert all(row["source"] for row in published("ZINC-12k"))
+
+
+def test_fingerprints_are_among_the_figures_of_peptides(results):
+    for name, value in (("Peptides-func", "0.746"), ("Peptides-struct", "0.2432")):
+        assert value in [row["mean"] for row in published(name) if row["method"].startswith("ECFP")]
+    config = {"dataset": {"format": "OGB", "name": "peptides-functional"}}
+    assert dataset_title(config) == "Peptides-func"
+    assert all("± " not in row[4][-2:] for row in published_rows(comparisons(results)[0]))
