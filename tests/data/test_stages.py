@@ -10,7 +10,7 @@ from helpers.prepared import SMILES, Scale, prepared
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE, BaseTransform
 
-from graphgps_pearl import data
+from graphgps_pearl import data, memory
 from graphgps_pearl.data import cache, stages
 from graphgps_pearl.errors import DataError
 
@@ -35,6 +35,17 @@ def test_transforms_are_keyed_by_their_settings_and_run_once(cfg) -> None:
     assert two.splits["train"][0].pe[0] == 2
     assert "pe" not in data.load(cfg).splits["train"][0]
     assert len(prepared(cfg)) == 3  # the graphs once, and twice what the transforms made of them
+
+
+def test_a_preparation_that_would_not_fit_in_memory_is_refused(cfg, table, monkeypatch) -> None:
+    rows = [f"{'C' * (3 + i % 19)}O,{i}\n" for i in range(400)]
+    table.write_text("smiles,y\n" + "".join(rows))
+    monkeypatch.setattr(memory, "_SMALL", 0)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1000)
+    with pytest.raises(
+        DataError, match=r"preparing 400 graphs of mine takes about .* MB, .*fewer eigenvectors"
+    ):
+        data.load(cfg, [AddRandomWalkPE(8)])
 
 
 def test_what_a_long_preparation_takes_is_said_before(cfg, table, caplog) -> None:
