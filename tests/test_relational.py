@@ -1,0 +1,90 @@
+"""PEARL on graphs with several types of nodes."""
+
+import pytest
+import torch
+from torch_geometric.data import HeteroData
+
+from graphgps_pearl.pearl import BPEARL, RPEARL
+from graphgps_pearl.relational import HeteroPEARL
+
+TYPES = ("user", "order", "item")
+
+
+def database(seed: int = 0, users: int = 12, orders: int = 30, items: int = 8) -> HeteroData:
+    """Orders of one user each with one item each, edges in both directions for the first, in one for the
+    other."""
+    torch.manual_seed(seed)
+    data = HeteroData()
+    for name, size in zip(TYPES, (users, orders, items), strict=True):
+        data[name].num_nodes = size
+        data[name].n_id = torch.arange(size)
+    made = torch.stack((torch.randint(users, (orders,)), torch.arange(orders)))
+    data["user", "made", "order"].edge_index = made
+    data["order", "rev_made", "user"].edge_index = made.flip(0)
+    data["order", "of", "item"].edge_index = torch.stack(
+        (torch.arange(orders), torch.randint(items, (orders,)))
+    )
+    return data
+
+
+def small(kind: type = RPEARL, **more) -> RPEARL | BPEARL:
+    torch.manual_seed(1)
+    settings = {"num_samples": 5} if kind is RPEARL else {}
+    return kind(6, hidden_dim=4, num_layers=2, gso="adjacency", **settings, **more).double().eval()
+
+
+@pytest.mark.parametrize("kind", [RPEARL, BPEARL])
+def test_it_is_pearl_on_the_graph_without_types(kind) -> None:
+    data, encoding = database(), small(kind)
+    pe = HeteroPEARL(TYPES, {"user": 3, "order": 4, "item": 5}, encoding).double().eval()
+    made, of = data["user", "made", "order"].edge_index, data["order", "of", "item"].edge_index
+    pairs = torch.cat((made + torch.tensor([[0], [12]]), of + torch.tensor([[12], [42]])), dim=1)
+    flat = torch.cat((pairs, pairs.flip(0)), dim=1)
+    types = torch.tensor([0] * 12 + [1] * 30 + [2] * 8)
+    number = torch.cat((torch.arange(12), torch.arange(30), torch.arange(8)))
+    whole = encoding(flat, num_nodes=50, **({"node_id": 3 * number + types} if kind is RPEARL else {}))
+    found = pe(data)
+    for i, name in enumerate(TYPES):
+        torch.testing.assert_close(found[name], pe.project[i](whole[types == i]))
+        assert found[name].shape == (data[name].num_nodes, (3, 4, 5)[i])
+
+
+def test_a_row_has_the_same_encoding_in_every_subgraph_that_has_its_neighbourhood() -> None:
+    data, pe = database(), HeteroPEARL(TYPES, 4, small()).double().eval()
+    whole = pe(data)
+    # The orders of user 0, their items, and all orders of these: two hops and more around the user.
+    made, of = data["user", "made", "order"].edge_index, data["order", "of", "item"].edge_index
+    mine = made[1, made[0] == 0]
+    items = of[1, torch.isin(of[0], mine)].unique()
+    chosen = {"user": torch.arange(12), "item": items, "order": of[0, torch.isin(of[1], items)].unique()}
+    part = data.subgraph(chosen)
+    assert part["order"].num_nodes < 30
+    torch.testing.assert_close(pe(part)["user"][0], whole["user"][0], rtol=1e-10, atol=1e-10)
+
+
+def test_subgraphs_of_one_batch_do_not_see_each_other() -> None:
+    first, second = database(0), database(1)
+    pe = HeteroPEARL(TYPES, 4, small(BPEARL)).double().eval()
+    edges, sizes, batch = {}, {}, {}
+    for name in TYPES:
+        a, b = first[name].num_nodes, second[name].num_nodes
+        sizes[name], batch[name] = a + b, torch.tensor([0] * a + [1] * b)
+    for kind in first.edge_types:
+        shift = torch.tensor([[first[kind[0]].num_nodes], [first[kind[2]].num_nodes]])
+        edges[kind] = torch.cat((first[kind].edge_index, second[kind].edge_index + shift), dim=1)
+    together = pe(edges, sizes, batch=batch)
+    for name in TYPES:
+        apart = torch.cat((pe(first)[name], pe(second)[name]))
+        torch.testing.assert_close(together[name], apart, rtol=1e-10, atol=1e-10)
+
+
+def test_the_default_is_the_papers() -> None:
+    encoding = HeteroPEARL(TYPES, 4).encoding
+    assert (encoding.num_samples, encoding.num_taps, len(encoding.phi.layers)) == (120, 7, 6)
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(ValueError, match="dim_out has"):
+        HeteroPEARL(TYPES, {"user": 3})
+    with pytest.raises(ValueError, match=r"node types \['page'\]"):
+        HeteroPEARL(TYPES, 4)({}, {"page": 3})
