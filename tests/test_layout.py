@@ -80,7 +80,7 @@ def elsewhere() -> dict[str, str]:
 def test_every_module_has_its_test():
     missing = {m for m in modules() if not (TESTS / namesake(m)).is_file()} - elsewhere().keys()
     assert not missing, (
-        f"no tests/{{room}}/test_{{module}}.py for {sorted(missing)}, nor an entry in TESTED_BY"
+        f"no tests/{{package}}/test_{{module}}.py for {sorted(missing)}, nor an entry in TESTED_BY"
     )
 
 

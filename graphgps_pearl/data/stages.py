@@ -1,4 +1,4 @@
-"""A dataset on its way to the table that is trained on, stage by stage.
+"""From the files of a dataset to the table that is trained on, stage by stage.
 
 A stage makes a :class:`~graphgps_pearl.data.table.GraphTable` (graphs in memory) and keeps it under its key
 (:mod:`~graphgps_pearl.data.cache`: the same on disk). There are two: :func:`read`, the graphs as the source
