@@ -23,6 +23,7 @@ from graphgps_pearl.runs.checkpoints import find_checkpoint
 from graphgps_pearl.runs.folder import RunFolder
 
 _WORDS = ("optim.max_epoch", "6", "train.ckpt_every_batches", "1")
+_BEGUN = b"begun\n"  # what a run's output starts with
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -52,7 +53,7 @@ def attack(
     while tally.tried < count and time.perf_counter() - began < 60 * minutes:
         was = _position(runs)
         output.write_text("")
-        child = children.start(runs.arguments(*_WORDS), output)
+        child = children.start(runs.arguments(*_WORDS), output, os.write, 1, _BEGUN)
         child.join(0.1 + rng.uniform(0, duration))
         sent = rng.choice(signals) if child.is_alive() else None
         if sent is not None and child.pid is not None:
@@ -64,8 +65,8 @@ def attack(
         text = output.read_text()
         if sent is not None or not _expected(child.exitcode, sent):
             about = f"number {tally.tried}, {sent!r}: exit code {child.exitcode}, {text[-300:]!r}"
-            # Before the command has begun and said anything, a signal ends it as the system does.
-            unbegun = sent is not None and child.exitcode == -sent and not text
+            # Before the run has begun a signal ends it as the system does, and Ctrl-C as multiprocessing does.
+            unbegun = sent is not None and not text and child.exitcode in (-sent, 1)
             sound = unbegun or (_expected(child.exitcode, sent) and "Traceback" not in text)
             lost = _position(runs) < was
             stopped.update([sent] if sent is not None and child.exitcode != 0 else [])
