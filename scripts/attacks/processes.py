@@ -65,8 +65,10 @@ def attack(
         text = output.read_text()
         if sent is not None or not _expected(child.exitcode, sent):
             about = f"number {tally.tried}, {sent!r}: exit code {child.exitcode}, {text[-300:]!r}"
-            # Before the run has begun a signal ends it as the system does, and Ctrl-C as multiprocessing does.
-            unbegun = sent is not None and not text and child.exitcode in (-sent, 1)
+            # Before the run has said anything a signal ends it as the system does, and Ctrl-C before it has
+            # begun as multiprocessing does.
+            said = text.removeprefix(_BEGUN.decode())
+            unbegun = not said and sent is not None and (child.exitcode == -sent or not text)
             sound = unbegun or (_expected(child.exitcode, sent) and "Traceback" not in text)
             lost = _position(runs) < was
             stopped.update([sent] if sent is not None and child.exitcode != 0 else [])
