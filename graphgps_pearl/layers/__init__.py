@@ -5,6 +5,7 @@ Tensors in, tensors out, plain constructor arguments. Nodes of a batch come pack
 """
 
 from graphgps_pearl.layers.attention import Gate, LinearAttention, MultiheadAttention
+from graphgps_pearl.layers.dropout import Dropout
 from graphgps_pearl.layers.gated_gcn import DistanceGate, GatedGCN
 from graphgps_pearl.layers.gps_layer import (
     GLOBAL_MODELS,
@@ -37,6 +38,7 @@ __all__ = [
     "DegreeScaler",
     "DistanceGINE",
     "DistanceGate",
+    "Dropout",
     "GPSLayer",
     "Gate",
     "GatedGCN",

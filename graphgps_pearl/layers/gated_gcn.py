@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from graphgps_pearl.layers.batch_norm import BatchNorm
+from graphgps_pearl.layers.dropout import Dropout
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.names import Activation, activation
 
@@ -72,7 +73,7 @@ class GatedGCN(nn.Module):
         self.act_nodes = activation(act)
         self.norm_edges = BatchNorm(dim) if update_edges else None
         self.act_edges = activation(act) if update_edges else None
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, layout: Layout
@@ -80,11 +81,13 @@ class GatedGCN(nn.Module):
         """Nodes [N, F] and edges [E, F] to their updates, same shapes."""
         source, target = edge_index
         own, sent, at_target, at_source = self.lin_nodes(x).chunk(4, dim=-1)
-        logit = at_target[target] + at_source[source] + self.lin_edges(edge_attr)
+        logit = (
+            at_target.index_select(0, target) + at_source.index_select(0, source) + self.lin_edges(edge_attr)
+        )
         gate = logit.sigmoid()
         if self.gate is not None:
             gate = gate * self.gate(layout.distance)
-        messages = torch.cat([gate * sent[source], gate], dim=-1)
+        messages = torch.cat([gate * sent.index_select(0, source), gate], dim=-1)
         above, below = (
             messages.new_zeros(x.size(0), messages.size(1)).index_add(0, target, messages).chunk(2, dim=-1)
         )

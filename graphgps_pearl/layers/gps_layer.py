@@ -27,26 +27,16 @@ from graphgps_pearl.contracts import AttentionBias
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
 from graphgps_pearl.layers.batch_norm import BatchNorm
-from graphgps_pearl.layers.kernels import dropout as kernel
+from graphgps_pearl.layers.dropout import Dropout
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.local import LocalSettings, as_local, build_local
 from graphgps_pearl.layers.names import Activation, activation, pick
-from graphgps_pearl.switches import kernels_enabled
 
 GLOBAL_MODELS: dict[str, Callable[[int, int, float, str], nn.Module] | None] = {
     "None": None,
     "Transformer": MultiheadAttention,
     "Performer": LinearAttention,
 }
-
-
-class Dropout(nn.Dropout):
-    """torch's dropout; on a CPU by the kernel, which draws fewer random numbers."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``x`` with entries dropped in training."""
-        on = self.training and 0 < self.p < 1 and x.device.type == "cpu" and not torch.compiler.is_compiling()
-        return kernel.dropout(x, self.p) if on and kernels_enabled() else super().forward(x)
 
 
 class Norm(nn.Module):

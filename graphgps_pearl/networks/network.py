@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -16,7 +15,14 @@ from torch_geometric.nn.norm import BatchNorm
 
 from graphgps_pearl.contracts import EncoderOutput, Prepared, PreparesBatch
 from graphgps_pearl.errors import DataError
-from graphgps_pearl.layers import Activation, Layout, MultiheadAttention, activation, squared_distance
+from graphgps_pearl.layers import (
+    Activation,
+    Dropout,
+    Layout,
+    MultiheadAttention,
+    activation,
+    squared_distance,
+)
 
 
 class PreLayer(nn.Module):
@@ -49,7 +55,7 @@ class PreLayer(nn.Module):
         self.norm = (
             BatchNorm(dim_out, eps, momentum, allow_single_element=True) if batch_norm else nn.Identity()
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.act = activation(act)
         self.unit_rows = unit_rows
 
@@ -116,22 +122,6 @@ class GraphNetwork(nn.Module):
         batch.x, batch.edge_attr = self.run_layers(batch.x, edge_index, batch.edge_attr, layout, given)
         return self.post_mp(batch)
 
-    def prepare(self, batch: Any, device: str = "cpu") -> None:
-        """Compute what the modules need of the bare graphs of a batch on the CPU, and attach it to the batch.
-
-        No weights are read. ``device`` is the kind of device that the batch is for.
-        """
-        prepared = Prepared({})
-        layout = Layout.of(batch.batch, batch.num_graphs)
-        if any(isinstance(module, MultiheadAttention) for module in self.modules()):
-            layout.group(device)
-            layout.padding(next(self.parameters()).dtype)
-        prepared.set("layout", layout)
-        for module in self.modules():
-            if isinstance(module, PreparesBatch):
-                module.prepare_batch(batch, prepared)
-        prepared.attach(batch)
-
     def run_layers(
         self,
         x: Tensor,
@@ -168,14 +158,42 @@ def compile_layers(network: GraphNetwork, **options: Any) -> None:
         layer.compile(dynamic=True, **options)
 
 
-def preparation(network: nn.Module, device: str) -> Callable[[Any], None] | None:
-    """A function for a loader that prepares batches for a network on a kind of device; None if it has none.
+class Preparation:
+    """For a loader: computes on the CPU what a network needs of the bare graphs of a batch, and attaches it.
 
-    It has a copy of the network without memory for weights, so that it can be sent to other processes.
+    No weights are read. It has copies of the modules concerned without memory for weights, so that it can be
+    sent to other processes.
+
+    Args:
+        network: the network.
+        device: the kind of device that the batches are for, ``cpu`` or ``cuda``.
     """
-    if not isinstance(network, GraphNetwork):
-        return None
-    return partial(copy.deepcopy(network).to("meta").prepare, device=device)
+
+    def __init__(self, network: GraphNetwork, device: str) -> None:
+        self.device, self.dtype = device, next(network.parameters()).dtype
+        self.groups = any(isinstance(module, MultiheadAttention) for module in network.modules())
+        self.modules = [
+            copy.deepcopy(module).to("meta")
+            for module in network.modules()
+            if isinstance(module, PreparesBatch)
+        ]
+
+    def __call__(self, batch: Any) -> None:
+        """Prepare a batch."""
+        prepared = Prepared({})
+        layout = Layout.of(batch.batch, batch.num_graphs)
+        if self.groups:
+            layout.group(self.device)
+            layout.padding(self.dtype)
+        prepared.set("layout", layout)
+        for module in self.modules:
+            module.prepare_batch(batch, prepared)
+        prepared.attach(batch)
+
+
+def preparation(network: nn.Module, device: str) -> Preparation | None:
+    """The :class:`Preparation` for a network; None if it is not one of ours."""
+    return Preparation(network, device) if isinstance(network, GraphNetwork) else None
 
 
 def _own_copy(batch: Any) -> Any:

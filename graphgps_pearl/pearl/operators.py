@@ -164,7 +164,7 @@ class SparseMatrix:
         cls, row: Tensor, col: Tensor, value: Tensor, num_rows: int, num_cols: int
     ) -> SparseMatrix:
         """Build the matrix from its entries in any order."""
-        order = torch.argsort(row, stable=True)
+        order = torch.argsort(row.int(), stable=True)  # narrow numbers are sorted faster
         entries = row.new_zeros(num_rows).index_add_(
             0, row, torch.ones_like(row)
         )  # bincount makes a GPU wait

@@ -5,7 +5,7 @@
 included, and keeps one matrix of scores instead of three. Without dropout the two are equally fast, so there
 the plain one always runs.
 
-``dropout.dropout`` serves dropout of the layers on a CPU, in 0.5 of the time.
+``dropout.dropout`` serves dropout in training on a CPU: an eighth of torch's time.
 
 ``pair_gather.gather`` serves the attention bias of B-PEARL's pairs. Its forward pass is that of the plain
 ``layers.pair_bias.gather``; its backward pass replaces sums over columns by sums over rows, or by a gather

@@ -2,7 +2,7 @@ r"""Softmax attention with dropout that keeps one matrix of scores for the backw
 
 PyTorch's attention with dropout keeps three matrices of scores on the CPU and draws a random number for every
 score. This kernel keeps one: the softmax, where the sign of an entry says whether the entry is dropped (a
-softmax is never negative), and draws as :mod:`~graphgps_pearl.layers.kernels.dropout` does.
+softmax is never negative). Random bits are drawn as in :mod:`~graphgps_pearl.layers.kernels.dropout`.
 
 A packed row [count·F] holds count·H pieces, one for each part (query, key, value) and head. One gather index
 brings the pieces of all nodes to their groups in the order (part, graph, head, node), and its inverse brings
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from graphgps_pearl.layers.grouping import Grouping
-from graphgps_pearl.layers.kernels.dropout import draw
+from graphgps_pearl.layers.kernels.dropout import draw_signs
 
 relu_backward = torch.ops.aten.threshold_backward
 
@@ -29,12 +29,6 @@ def attend(
     if not grouping.groups:
         return qkv.new_empty(0, qkv.size(1) // 3)
     return _Attention.apply(qkv, heads, grouping, dropout, *bias)
-
-
-def draw_signs(shape: torch.Size, dropout: float, device: torch.device) -> tuple[Tensor, float]:
-    """Numbers in float32, negative where an entry is dropped, and what share stays on average."""
-    bits, limit, share = draw(shape, dropout, device)
-    return bits.to(torch.float32).sub_(limit - 0.5), share
 
 
 class _Attention(torch.autograd.Function):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from graphgps_pearl.layers.gps_layer import Dropout
+from graphgps_pearl.layers import Dropout
 from graphgps_pearl.layers.kernels.dropout import dropout
 from graphgps_pearl.switches import use_kernels
 
