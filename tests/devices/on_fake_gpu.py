@@ -67,6 +67,9 @@ def network_of(name: str, layers: int, graphs: int = 3) -> tuple[nn.Module, Batc
     spec = data.spec(cfg)
     assert spec is not None
     network = networks.build(cfg, spec.dim_in, spec.dim_out)
+    for module in network.modules():
+        if isinstance(module, nn.Dropout):  # it draws differently on a CPU
+            module.p = 0.0
     made = [molecule_of(cfg, spec, seed) for seed in range(graphs)]
     if networks.needs_degrees(network):
         networks.set_degrees(network, degree_histogram(made))

@@ -226,11 +226,11 @@ class FakeGPU(TorchDispatchMode):
         if not fakes and (target is None or not here):
             return func(*args, **kwargs)  # of the CPU alone
         if not fakes:
+            self._count(name, func, args, kwargs, tensors, fakes)
             made = func(*args, **{**kwargs, "device": torch.device("cpu")})
-            if made.dim() and made.numel():  # not the constants that torch makes by itself
-                self.transfers[_caller()] += 1
-                if _caller() == self.lost:
-                    return made
+            asked = made.dim() > 0 and made.numel() > 0  # else torch's own constants
+            self.transfers[_caller()] += asked
+            return made if asked and _caller() == self.lost else FakeTensor(made)
         self._check(name, args, tensors, fakes)
         self._count(name, func, args, kwargs, tensors, fakes)
         options = {**kwargs, "device": torch.device("cpu")} if target is not None else kwargs
