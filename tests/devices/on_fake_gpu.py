@@ -197,7 +197,7 @@ def test_a_lost_transfer_is_seen() -> None:
     for name, case in cases.items():
         gpu = FakeGPU()
         run_on(gpu, case)
-        for line in gpu.transfers:
+        for line in +gpu.transfers:
             case_of.setdefault(line, (name, gpu.waits))
     del case_of["elsewhere"]  # the test's own
     missed = []
