@@ -79,13 +79,14 @@ class Steps:
 
     def __init__(self, cfg: Any, batch: Batch, device: torch.device | str) -> None:
         torch.manual_seed(0)
-        self.device, self.batch = torch.device(device), batch
+        self.device = torch.device(device)
         network = networks.build(cfg, batch.x.size(1), batch.y.size(1))
         loss = make_loss(cfg.model.loss_fun, cfg.dataset.task_type)
         self.task = GraphTask(network, loss, cfg.dataset.task_type, (), optim_settings(cfg))
         prepare = networks.preparation(network, "cpu" if self.device.type == "cpu" else "cuda")
         assert prepare is not None
         prepare(batch)
+        self.batch = batch.pin_memory() if self.device.type == "cuda" else batch  # as the loader does
         self.task.trainer = SimpleNamespace(precision_plugin=None)  # type: ignore[assignment] # what a step reads
 
     def move(self, move: Callable[[Any], Any]) -> None:
