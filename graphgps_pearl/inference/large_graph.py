@@ -100,7 +100,7 @@ class Neighbours:
 def read_edges(file: Path) -> NDArray[Any]:
     """A memory-mapped array of whole numbers, [2, E] or [E, 2], as [2, E]."""
     try:
-        edges = np.load(file, mmap_mode="r")
+        edges = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise DataError(f"{file}: is no .npy array ({error})") from error
     if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":

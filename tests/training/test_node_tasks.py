@@ -64,7 +64,7 @@ def test_a_transductive_task_learns_from_its_training_nodes(tmp_path: Path) -> N
 
 
 def test_a_transductive_task_learns_from_neighbourhoods_with_samples_by_node(tmp_path: Path) -> None:
-    write_geom_gcn(tmp_path, "cornell", 1703)
+    write_geom_gcn(tmp_path, "cornell", 1703, nodes=150)
     text = TRANSDUCTIVE.replace("GCN+None", "GCN+Transformer").replace(
         "name: LinearNode,", "name: LinearNode+RPEARL,"
     )
