@@ -155,9 +155,9 @@ def _of_groups(
     def compute() -> Sequence[Tensor | None]:
         if bias is not None and not isinstance(bias, Tensor):
             return [part.to(dtype) for part in bias.of_groups(groups)]
-        if bias is None:
-            return layout.padding(dtype)
         masks = layout.padding(dtype)
+        if bias is None:
+            return masks
         parts = [bias[group.graphs, :, : group.size, : group.size] for group in groups]
         return [part if mask is None else part + mask for part, mask in zip(parts, masks, strict=True)]
 

@@ -31,6 +31,7 @@ from graphgps_pearl.layers.dropout import Dropout
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.local import LocalSettings, as_local, build_local
 from graphgps_pearl.layers.names import Activation, activation, pick
+from graphgps_pearl.vocabulary import LAYER_NORMS
 
 GLOBAL_MODELS: dict[str, Callable[[int, int, float, str], nn.Module] | None] = {
     "None": None,
@@ -52,7 +53,7 @@ class Norm(nn.Module):
         super().__init__()
         self.batch = BatchNorm(dim) if kind == "batch" else None
         self.layer = LayerNorm(dim, mode="graph") if kind == "layer" else None
-        if kind not in ("batch", "layer", "none"):
+        if kind not in LAYER_NORMS:
             raise ValueError(f"norm is batch, layer or none, not {kind!r}")
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:

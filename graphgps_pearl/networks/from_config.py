@@ -72,7 +72,7 @@ def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
             act=_activation(cfg),
             dropout=cfg.gt.dropout,
             attn_dropout=cfg.gt.attn_dropout,
-            norm="layer" if cfg.gt.layer_norm else "batch" if cfg.gt.batch_norm else "none",
+            norm=_norm(cfg),
             edge_dim=encoder.edge_dim or None,
             update_edges=number < cfg.gt.layers - 1,
             equivstable_pe=cfg.posenc_EquivStableLapPE.enable,
@@ -111,9 +111,8 @@ def _custom_gnn(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
 
 def _san_transformer(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     gt = cfg.gt
-    norm = "layer" if gt.layer_norm else "batch" if gt.batch_norm else "none"
     layers = [
-        SANLayer(gt.dim_hidden, gt.n_heads, gt.full_graph, gt.gamma, gt.dropout, norm)
+        SANLayer(gt.dim_hidden, gt.n_heads, gt.full_graph, gt.gamma, gt.dropout, _norm(cfg))
         for _ in range(gt.layers)
     ]
     return _network(cfg, _encoder(cfg, dim_in, edges_are_read=True), layers, dim_out)
@@ -124,6 +123,10 @@ NETWORKS: dict[str, Callable[[Any, int, int], nn.Module]] = {
     "custom_gnn": _custom_gnn,
     "SANTransformer": _san_transformer,
 }
+
+
+def _norm(cfg: Any) -> str:
+    return "layer" if cfg.gt.layer_norm else "batch" if cfg.gt.batch_norm else "none"
 
 
 def _encoder(cfg: Any, dim_in: int, edges_are_read: bool) -> encoders.FeatureEncoder:

@@ -81,24 +81,6 @@ def refine(colour: Tensor, count: int, blocks: list[Block]) -> tuple[Tensor, int
     return new, offset, level
 
 
-# Sorting networks: which columns to compare and exchange, in this order, for rows of 2, 3 and 4 numbers.
-_NETWORKS = {
-    2: ((0, 1),),
-    3: ((0, 1), (1, 2), (0, 1)),
-    4: ((0, 1), (2, 3), (0, 2), (1, 3), (1, 2)),
-}
-
-
-def _sorted(rows: Tensor) -> Tensor:
-    """Rows with their numbers in order; those of the few neighbours of an atom by a sorting network."""
-    if rows.size(1) not in _NETWORKS:
-        return rows.sort(dim=1).values if rows.size(1) > 1 else rows
-    columns = list(rows.unbind(1))
-    for a, b in _NETWORKS[len(columns)]:
-        columns[a], columns[b] = torch.minimum(columns[a], columns[b]), torch.maximum(columns[a], columns[b])
-    return torch.stack(columns, dim=1)
-
-
 def _join(parts: list[Tensor], like: Tensor) -> Tensor:
     return torch.cat(parts) if parts else like.new_empty(0)
 
