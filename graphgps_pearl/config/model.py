@@ -45,6 +45,7 @@ _GT = {
         choices=ATTENTION_GATES,
     ),
     "degree_scaler": Key(False, "Scale what attention gives by log(1 + degree), as GRIT does."),
+    "edge_update": Key(False, "Edge features updated by every layer, from the nodes at both ends."),
     "batch_norm": Key(True, "Batch norm in every layer."),
     "layer_norm": Key(False, "Graph-wise layer norm in every layer, instead of batch norm."),
     "full_graph": Key(True, "SANTransformer: attention also between nodes without an edge."),

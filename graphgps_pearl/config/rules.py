@@ -218,12 +218,21 @@ def _gps_layers(cfg: CfgNode) -> Iterator[str]:
         width = gt.dim_hidden
         divisors = ", ".join(str(heads) for heads in range(1, min(width, 64) + 1) if width % heads == 0)
         yield f"gt.n_heads = {gt.n_heads}: must divide gt.dim_hidden, which is {width}; {divisors} do"
-    for key, off in (("attn_gate", "none"), ("degree_scaler", False)):
-        if attention == "None" and gt[key] != off:
+    for key, off in (("attn_gate", "none"), ("degree_scaler", False), ("edge_update", False)):
+        if san and gt[key] != off:
+            yield f"gt.{key} = {gt[key]}: model.type SANTransformer has no use for it; use GPSModel, or {off}"
+        elif key != "edge_update" and attention == "None" and gt[key] != off:
             yield (
                 f"gt.{key} = {gt[key]}: acts on attention, and gt.layer_type = {gt.layer_type} has none; "
                 f"use {local}+Transformer, or {off}"
             )
+    if gt.edge_update and not san:
+        wrong = "gt.edge_update = True: "
+        if not cfg.dataset.edge_encoder:
+            yield f"{wrong}needs edge features; set dataset.edge_encoder True"
+        if local == "CustomGatedGCN" or local in READ_NO_EDGES:
+            reads = "updates its edges itself" if local == "CustomGatedGCN" else "reads no edge features"
+            yield f"{wrong}{local} in gt.layer_type {reads}; use GINE+{attention}, or False"
     if gt.batch_norm and gt.layer_norm:
         yield "gt.layer_norm = True: cannot go with gt.batch_norm = True; set one of them False"
 

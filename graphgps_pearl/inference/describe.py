@@ -135,6 +135,7 @@ def _layers(cfg: CfgNode, task: str) -> list[str]:
             f"dropout {cfg.gt.dropout:g}, attention dropout {cfg.gt.attn_dropout:g}"
             + (f", gate per {cfg.gt.attn_gate}" if cfg.gt.attn_gate != "none" else "")
             + (", degree scaler" if cfg.gt.degree_scaler else "")
+            + (", edges updated" if cfg.gt.edge_update else "")
         )
     elif cfg.model.type == "custom_gnn":
         body = f"{cfg.gnn.layers_mp} x {cfg.gnn.layer_type}, {cfg.gnn.dim_inner} wide"

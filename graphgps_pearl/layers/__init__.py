@@ -10,6 +10,7 @@ from graphgps_pearl.layers.gated_gcn import DistanceGate, GatedGCN
 from graphgps_pearl.layers.gps_layer import (
     GLOBAL_MODELS,
     DegreeScaler,
+    EdgeUpdate,
     GPSLayer,
     MessagePassingLayer,
     Norm,
@@ -39,6 +40,7 @@ __all__ = [
     "DistanceGINE",
     "DistanceGate",
     "Dropout",
+    "EdgeUpdate",
     "GPSLayer",
     "Gate",
     "GatedGCN",

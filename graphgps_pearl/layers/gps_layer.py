@@ -10,8 +10,8 @@ r"""The GPS layer, and message passing alone.
 
 Local message passing and global attention see the same input. Either may be absent. Every linear layer keeps
 the bias that GraphGPS gives it, also where a batch norm follows and makes it idle: parameter counts are
-compared with theirs. A gate in the attention and a degree scaler after it are options that GraphGPS does not
-have; both are off by default.
+compared with theirs. A gate in the attention, a degree scaler after it and edges that every layer updates are
+options that GraphGPS does not have; all are off by default.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
 from graphgps_pearl.layers.batch_norm import BatchNorm
 from graphgps_pearl.layers.dropout import Dropout
 from graphgps_pearl.layers.layout import Layout
-from graphgps_pearl.layers.local import LocalSettings, as_local, build_local
+from graphgps_pearl.layers.local import LocalSettings, as_local, build_local, reads_edges
 from graphgps_pearl.layers.names import Activation, activation, pick
 from graphgps_pearl.vocabulary import LAYER_NORMS
 
@@ -85,6 +85,35 @@ class DegreeScaler(nn.Module):
         return y * torch.addcmul(self.theta1, layout.log_degree(edge_index, y.dtype), self.theta2)
 
 
+class EdgeUpdate(nn.Module):
+    r"""Edge features for the next layer, from what they were and the nodes at both ends.
+
+    .. math::
+        e'_{ij} = e_{ij} + \mathrm{drop}(\mathrm{act}(\mathrm{norm}(e_{ij} C + (x_i + x_j) A)))
+
+    Args:
+        dim: F, the width of the nodes.
+        edge_dim: D, the width of the edges.
+        act: activation.
+        dropout: of the update.
+    """
+
+    def __init__(self, dim: int, edge_dim: int, act: Activation = "relu", dropout: float = 0.0) -> None:
+        super().__init__()
+        self.edges = nn.Linear(edge_dim, edge_dim, bias=False)
+        self.nodes = nn.Linear(dim, edge_dim, bias=False)
+        self.norm = BatchNorm(edge_dim)
+        self.act = activation(act)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        """Nodes [N, F] and edges [E, D] to edges [E, D]."""
+        source, target = edge_index
+        ends = self.nodes(x)
+        logit = self.edges(edge_attr) + ends.index_select(0, source) + ends.index_select(0, target)
+        return edge_attr + self.dropout(self.act(self.norm(logit)))
+
+
 class GPSLayer(nn.Module):
     """Local message passing in parallel with global attention, then a feed-forward block.
 
@@ -98,12 +127,14 @@ class GPSLayer(nn.Module):
         dropout: after local model, attention and both feed-forward layers.
         norm: ``batch``, ``layer`` or ``none``.
         degree_scaler: whether a :class:`DegreeScaler` follows the attention.
+        edge_update: makes the next layer's edges of this layer's nodes, for example an :class:`EdgeUpdate`.
     """
 
     # Which part of the parameter budget each child belongs to.
     parts: ClassVar[dict[str, str]] = {
         "local": "local",
         "norm_local": "local",
+        "edge_update": "local",
         "attention": "attention",
         "degree_scaler": "attention",
         "norm_attention": "attention",
@@ -120,6 +151,7 @@ class GPSLayer(nn.Module):
         dropout: float = 0.0,
         norm: str = "batch",
         degree_scaler: bool = False,
+        edge_update: nn.Module | None = None,
     ) -> None:
         super().__init__()
         if local is None and attention is None:
@@ -145,6 +177,7 @@ class GPSLayer(nn.Module):
             Dropout(dropout),
         )
         self.norm = Norm(dim, norm)
+        self.edge_update = edge_update
 
     def forward(
         self,
@@ -173,7 +206,8 @@ class GPSLayer(nn.Module):
                 update = self.degree_scaler(update, edge_index, layout)
             branches.append(self.norm_attention(x + self.dropout(update), layout))
         h = branches[0] if len(branches) == 1 else branches[0] + branches[1]
-        return self.norm(h + self.feed_forward(h), layout), edge_attr
+        x = self.norm(h + self.feed_forward(h), layout)
+        return x, edge_attr if self.edge_update is None else self.edge_update(x, edge_index, edge_attr)
 
 
 def build_gps_layer(
@@ -191,6 +225,7 @@ def build_gps_layer(
     pna_degrees: Sequence[int] = (),
     attn_gate: str = "none",
     degree_scaler: bool = False,
+    edge_update: bool = False,
 ) -> GPSLayer:
     """A :class:`GPSLayer` of models by name, with GraphGPS's settings.
 
@@ -209,6 +244,7 @@ def build_gps_layer(
         pna_degrees: histogram of in-degrees, for PNA.
         attn_gate: ``none``, ``head`` or ``channel``, see :class:`~graphgps_pearl.layers.attention.Gate`.
         degree_scaler: whether a :class:`DegreeScaler` follows the attention.
+        edge_update: whether an :class:`EdgeUpdate` makes the next layer's edges (none in the last layer).
     """
     settings = LocalSettings(
         dim=dim,
@@ -227,7 +263,12 @@ def build_gps_layer(
             "gt.attn_gate: it acts on attention, and gt.layer_type has none: name a global model"
         )
     attention_model = None if make is None else make(dim, heads, attn_dropout, attn_gate)
-    return GPSLayer(dim, local_model, attention_model, act, dropout, norm, degree_scaler)
+    edges = None
+    if edge_update:
+        if edge_dim is None or local == "CustomGatedGCN" or not reads_edges(local):
+            raise ConfigError(f"gt.edge_update: {local} reads no edges, or updates them itself: use GINE")
+        edges = EdgeUpdate(dim, edge_dim, act, dropout) if update_edges else None
+    return GPSLayer(dim, local_model, attention_model, act, dropout, norm, degree_scaler, edges)
 
 
 class MessagePassingLayer(nn.Module):

@@ -79,6 +79,7 @@ def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
             pna_degrees=cfg.gt.pna_degrees,
             attn_gate=cfg.gt.attn_gate,
             degree_scaler=cfg.gt.degree_scaler,
+            edge_update=cfg.gt.edge_update,
         )
         for number in range(cfg.gt.layers)
     ]

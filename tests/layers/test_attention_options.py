@@ -1,4 +1,4 @@
-"""Gate and degree scaler: what GraphGPS's layer does not have, off unless asked for."""
+"""Gate, degree scaler and edge updates: what GraphGPS's layer does not have, off unless asked for."""
 
 from __future__ import annotations
 
@@ -110,12 +110,14 @@ def test_degrees_are_counted_once_for_all_layers(monkeypatch: pytest.MonkeyPatch
         (("gt.attn_gate", "head"), 10 * (64 * 4 + 4)),
         (("gt.attn_gate", "channel"), 10 * (64 * 64 + 64)),
         (("gt.degree_scaler", True), 10 * 2 * 64),
+        (("gt.edge_update", True), 9 * (2 * 64 * 64 + 2 * 64)),  # the last layer's edges are not read
     ],
 )
-def test_parameters_count_as_attention(words: tuple, extra: int) -> None:
+def test_parameters_count_as_attention_or_local(words: tuple, extra: int) -> None:
+    part = "local" if words[0] == "gt.edge_update" else "attention"
     plain = networks.count_parameters(networks.build(make(ZINC), 1, 1))
     counts = networks.count_parameters(networks.build(make(ZINC, *words), 1, 1))
-    assert counts == {**plain, "attention": plain["attention"] + extra}
+    assert counts == {**plain, part: plain[part] + extra}
 
 
 @pytest.mark.parametrize(("key", "value"), [("attn_gate", "head"), ("degree_scaler", True)])
@@ -127,3 +129,41 @@ def test_they_want_attention(key: str, value: object) -> None:
 def test_an_unknown_gate_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"gt\.attn_gate.*'heads'.*head"):
         build_gps_layer(DIM, "GINE", "Transformer", edge_dim=DIM, attn_gate="heads")
+
+
+def test_edges_follow_the_formula_and_reach_the_next_layer() -> None:
+    torch.manual_seed(2)
+    layers = [
+        build_gps_layer(DIM, "GINE", "Transformer", heads=HEADS, edge_dim=DIM, edge_update=True).double()
+        for _ in range(2)
+    ]
+    x, edge_index, edge_attr, layout = packed_graphs().arguments()
+    h, edges = layers[0](x, edge_index, edge_attr, layout)
+    update = layers[0].edge_update
+    expected = torch.empty_like(edge_attr)
+    for number, (j, i) in enumerate(edge_index.t().tolist()):
+        expected[number] = update.edges.weight @ edge_attr[number] + update.nodes.weight @ (h[i] + h[j])
+    mean, variance = expected.mean(dim=0), expected.var(dim=0, unbiased=False)
+    expected = edge_attr + ((expected - mean) / (variance + 1e-5).sqrt()).relu()
+    torch.testing.assert_close(edges, expected, rtol=1e-9, atol=1e-10)
+    layers[1](h, edge_index, edges, layout)[0].sin().sum().backward()
+    for name, parameter in update.named_parameters():
+        assert parameter.grad.abs().max() > 1e-8, name
+
+
+def test_updated_edges_do_not_see_their_batch_nor_an_order() -> None:
+    layer = _layer("Transformer", {"edge_update": True}).eval()
+    graphs = packed_graphs((5, 1, 9, 3, 2))
+    _, edges = layer(*graphs.arguments())
+    of_graph = graphs.index[graphs.edge_index[0]]
+    for number in range(graphs.num_graphs):
+        _, alone = layer(*graphs.graph(number).arguments())
+        torch.testing.assert_close(edges[of_graph == number], alone, rtol=1e-9, atol=1e-10)
+    shuffled, _, edge_order = graphs.permuted()
+    torch.testing.assert_close(layer(*shuffled.arguments())[1], edges[edge_order], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("local", ["CustomGatedGCN", "GIN"])
+def test_edges_are_updated_where_a_local_model_reads_them(local: str) -> None:
+    with pytest.raises(ConfigError, match=rf"gt\.edge_update: {local}"):
+        build_gps_layer(DIM, local, "Transformer", edge_dim=DIM, edge_update=True)

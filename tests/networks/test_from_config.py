@@ -65,6 +65,8 @@ def _unchecked(**groups: dict[str, object]) -> object:
         ({"dataset": {"edge_encoder_name": "LinearEdge"}}, "dataset.edge_encoder_dim_in = 0: LinearEdge"),
         ({"gt": {"layer_type": "GINE+None", "attn_gate": "head"}}, "gt.attn_gate = head: acts on attention"),
         ({"gt": {"layer_type": "GINE+None", "degree_scaler": True}}, "gt.degree_scaler = True: acts on"),
+        ({"gt": {"layer_type": "GIN+Transformer", "edge_update": True}}, "gt.edge_update = True: GIN"),
+        ({"gt": {"layer_type": "CustomGatedGCN+None", "edge_update": True}}, "use GINE+None, or False"),
         (
             {
                 "dataset": {"node_encoder_name": "TypeDictNode+EquivStableLapPE"},
