@@ -36,12 +36,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout need not be installed
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from suites import SUITES, Case
+from suites import SUITES, Case, Curve
 
 from graphgps_pearl.training.memory import keep_freed_memory
 
 ALLOWED_LOSS = 0.03  # of speed against an earlier run
-COLOURS = ("#4477aa", "#ee9944", "#228833", "#aa3377")
+COLOURS = ("#4477aa", "#ee9944", "#228833", "#aa3377", "#777777")
 
 
 @dataclass
@@ -57,6 +57,7 @@ class Result:
     spread: tuple[float, float]
     ours_mb: float | None = None
     baseline_mb: float | None = None
+    curve: Curve | None = None
 
 
 # ---------------------------------------------------------------------------------------------- measuring
@@ -76,7 +77,9 @@ def compare(case: Case, repeats: int, threads: int) -> Result:
     ratios = [b / a for a, b in zip(*seconds, strict=True)]
     ours, baseline = (statistics.median(taken) for taken in seconds)
     spread = min(ratios), max(ratios)
-    return Result(case.suite, case.name, threads, ours, baseline, statistics.median(ratios), spread)
+    return Result(
+        case.suite, case.name, threads, ours, baseline, statistics.median(ratios), spread, curve=case.curve
+    )
 
 
 def peak_memory(args: argparse.Namespace, case: Case, side: str) -> float:
@@ -174,6 +177,39 @@ def plot(results: list[Result], file: Path) -> None:
     plt.close(figure)
 
 
+def plot_curves(results: list[Result], file: Path) -> None:
+    """Seconds and memory against the number of nodes: a column for each family of graphs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    points: dict[tuple[str, str, int], tuple[float, float | None]] = {}
+    for r in results:
+        if r.curve is not None and r.threads == results[0].threads:
+            points[r.curve.family, r.curve.ours, r.curve.nodes] = r.ours, r.ours_mb
+            points[r.curve.family, r.curve.baseline, r.curve.nodes] = r.baseline, r.baseline_mb
+    families, names = (list(dict.fromkeys(key[i] for key in points)) for i in (0, 1))
+    figure, panels = plt.subplots(
+        2, len(families), figsize=(10, 7), sharex=True, sharey="row", squeeze=False, layout="constrained"
+    )
+    for column, family in enumerate(families):
+        for name, colour in zip(names, COLOURS, strict=False):
+            nodes = sorted(n for f, line, n in points if (f, line) == (family, name))
+            for row in (0, 1):
+                values = [points[family, name, n][row] or float("nan") for n in nodes]
+                panels[row, column].loglog(nodes, values, "o-", color=colour, label=name)
+        panels[0, column].set_title(family, fontsize=10)
+        panels[1, column].set_xlabel("nodes")
+    panels[0, 0].set_ylabel("seconds of processor time")
+    panels[1, 0].set_ylabel("peak memory, MB")
+    for axes in panels.flat:
+        axes.grid(alpha=0.3)
+    panels[0, 0].legend(fontsize=8)
+    figure.savefig(file, dpi=120)
+    plt.close(figure)
+
+
 def changes(earlier: list[dict[str, Any]], results: list[Result]) -> list[tuple[str, int, float]]:
     """(case, threads, ratio now / ratio then) of every case that both runs have."""
     then = {(r["case"], r["threads"]): r["ratio"] for r in earlier}
@@ -196,7 +232,7 @@ def write(args: argparse.Namespace, notes: list[str], results: list[Result]) -> 
         measured = {"notes": notes, "results": [asdict(r) for r in results]}
         args.json.write_text(json.dumps(about | measured, indent=1))
     if args.plot and results:
-        plot(results, args.plot)
+        (plot_curves if all(r.curve for r in results) else plot)(results, args.plot)
 
 
 # ---------------------------------------------------------------------------------------------- command line
@@ -219,7 +255,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--gps-peptides-batch", type=int, default=32, help="of suite gps")
     parser.add_argument("--epoch-peptides", type=int, default=1000, help="of suite epoch")
     parser.add_argument(
-        "--nodes", type=int, nargs="+", default=[2_000, 10_000, 100_000], help="of suite scale"
+        "--nodes", type=int, nargs="+", default=[100, 1_000, 3_000, 10_000, 100_000], help="of suite scale"
     )
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     parser.add_argument("--no-memory", action="store_true", help="do not measure memory")

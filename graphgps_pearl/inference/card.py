@@ -14,6 +14,8 @@ from graphgps_pearl.training.metrics import metric_names
 _DATA = {
     "wehi-logp": "10,000 drug-like molecules that come with RDKit (`Data/Pains/test_data/wehi_mols.csv`), "
     "split 8,000 / 1,000 / 1,000 at random, always the same way.",
+    "ZINC-subset": "ZINC-12k: 12,000 molecules of up to 37 atoms, 28 types of atoms and Kekulé bonds, in the "
+    "public split 10,000 / 1,000 / 1,000.",
 }
 _LIMITS = {
     "wehi-logp": """\
@@ -25,6 +27,14 @@ _LIMITS = {
 - It is no benchmark: do not compare with published errors on ZINC.
 - None of the training molecules has stereo marks, so what chirality adds to a prediction is not learned. The
   same molecule has the same prediction in any spelling all the same: it is made canonical first.
+""",
+    "ZINC-subset": """\
+- The target is penalised logP, computed by RDKit, not measured. The model is a benchmark's: it shows what an
+  encoding is worth, and RDKit has exact values.
+- It reads ZINC's graphs (types of atoms as numbers 0 to 27, of bonds as 1 to 3), not SMILES.
+- Graphs unlike the training data get a number all the same, and nothing warns that it means little.
+- The error of training is the mean over the steps of its epoch, with dropout; that of the other splits is the
+  trained model's.
 """,
 }
 _ANY_LIMITS = """\
@@ -100,6 +110,10 @@ def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:
         f"{optim.weight_decay:g}, schedule `{optim.scheduler}`), batches of {cfg.train.batch_size}, loss "
         f"`{cfg.model.loss_fun}`, seed {cfg.seed}. Encodings: {', '.join(config.encodings(cfg)) or 'none'}."
     )
+    if cfg.train.ema_decay:
+        text += f"\nThe weights are averages over the steps (`train.ema_decay {cfg.train.ema_decay:g}`)"
+        again = cfg.train.bn_reestimate
+        text += f", the batch norms re-estimated from {again:,} training graphs." if again else "."
     if "epoch" in facts.metrics:
         text += f"\nThe weights are those of epoch {int(facts.metrics['epoch']) + 1}"
         text += f", {facts.chosen}." if facts.chosen else "."

@@ -1,6 +1,6 @@
 """What the benchmark measures: each suite gives cases, and sentences to print with them."""
 
-from suites.case import Case, Step
+from suites.case import Case, Curve, Step
 from suites.encodings import pe_suite, scale_suite
 from suites.training import epoch_suite, gps_suite
 
@@ -11,4 +11,4 @@ SUITES = {
     "scale": scale_suite,
 }
 
-__all__ = ["SUITES", "Case", "Step"]
+__all__ = ["SUITES", "Case", "Curve", "Step"]

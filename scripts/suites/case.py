@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Step = Callable[[], object]
+
+
+class Curve(NamedTuple):
+    """Where a case belongs in a plot against the number of nodes: the panel, the two lines, the point."""
+
+    family: str
+    ours: str
+    baseline: str
+    nodes: int
 
 
 @dataclass
@@ -21,6 +31,7 @@ class Case:
         once: too long to repeat: one pass without a warm-up (preparing has to warm up).
         wall: the wall clock, also with one thread: other processes do the work.
         scale: what the seconds are multiplied with, where the name speaks of more than is run.
+        curve: where it belongs in a plot against the number of nodes, if it does.
     """
 
     suite: str
@@ -31,3 +42,4 @@ class Case:
     once: bool = False
     wall: bool = False
     scale: float = 1.0
+    curve: Curve | None = None

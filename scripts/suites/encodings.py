@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import torch
 from baselines import eigenvectors
 from baselines.padded_pearl import PaddedPEARL, sym_laplacian
+from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from graphgps_pearl.encoders.transforms import random_walk_diagonal
 from graphgps_pearl.pearl import BPEARL, RPEARL
-from suites.case import Case, Step
-from suites.graphs import load_graphs, random_edges
+from suites.case import Case, Curve, Step
+from suites.graphs import irregular_chain, load_graphs, random_edges
+
+Edges = Callable[[], Tensor]
 
 AUTHORS: dict[str, dict[str, Any]] = {  # layer sizes of the paper's code
     "zinc": {"dim_pe": 37, "hidden_dim": 40, "num_layers": 8, "mlp_layers": 3, "mlp_hidden": 105},
     "peptides": {"dim_pe": 37, "hidden_dim": 37, "num_layers": 9, "mlp_layers": 2, "mlp_hidden": 120},
 }
 TOY: dict[str, Any] = {"dim_pe": 4, "hidden_dim": 4, "num_layers": 2, "mlp_layers": 2, "mlp_hidden": 4}
-DENSE_NODES = 5_000  # of the largest graph whose dense Laplacian is decomposed
 
 
 def pe_suite(args: argparse.Namespace) -> Iterator[Case | str]:
@@ -64,24 +67,67 @@ def _padded(graphs: list[Data], batch: Batch, num_samples: int | None, sizes: di
 
 
 def scale_suite(args: argparse.Namespace) -> Iterator[Case | str]:
-    """R-PEARL on one large graph, forward + backward in chunks, against eigenvectors."""
-    for nodes in (100,) if args.toy else args.nodes:
-        case = f"R-PEARL, random graph of {nodes:,} nodes, against"
-        large = partial(_large, nodes, 2 if args.toy else 20)
-        yield Case("scale", f"{case} Lanczos (8 eigenvectors)", large, partial(_few, nodes))
-        if nodes <= DENSE_NODES:
-            yield Case("scale", f"{case} dense eigh", large, partial(_all, nodes))
+    """One graph of N nodes: R-PEARL, forward + backward in chunks, against the others.
+
+    B-PEARL is trained too. Eigenvectors and return probabilities are computed once for a graph.
+    """
+    for family, make in FAMILIES.items():
+        for nodes in (100,) if args.toy else args.nodes:
+            edges = partial(make, nodes)
+            ours = partial(_large, edges, nodes, 2 if args.toy else 20)
+            for name, other in OTHERS.items():
+                if nodes <= LARGEST[name, family]:
+                    case = f"R-PEARL, {family}, {nodes:,} nodes, against {name}"
+                    curve = Curve(family, "R-PEARL", name, nodes)
+                    once = nodes >= LONG
+                    yield Case("scale", case, ours, partial(other, edges, nodes), once=once, curve=curve)
 
 
-def _large(nodes: int, num_samples: int) -> Step:
-    edges = random_edges(nodes)
-    pe = RPEARL(dim_pe=16, hidden_dim=40, num_layers=5, num_samples=num_samples, norm="layer", chunk_size=1)
-    return lambda: pe(edges, num_nodes=nodes).sum().backward()
+LONG = 100_000  # nodes of a graph that is measured once
+SIZES: dict[str, Any] = {"dim_pe": 16, "hidden_dim": 40, "num_layers": 5, "norm": "layer"}
+FAMILIES = {"chain with rings": irregular_chain, "random graph": random_edges}
 
 
-def _few(nodes: int) -> Step:
-    return eigenvectors.lanczos([(random_edges(nodes), nodes)], inverse=False)
+def _large(edges: Edges, nodes: int, num_samples: int) -> Step:
+    edge_index = edges()
+    pe = RPEARL(**SIZES, num_samples=num_samples, chunk_size=1)
+    return lambda: pe(edge_index, num_nodes=nodes).sum().backward()
 
 
-def _all(nodes: int) -> Step:
-    return eigenvectors.dense([(random_edges(nodes), nodes)])
+def _every_pair(edges: Edges, nodes: int) -> Step:
+    edge_index = edges()
+    pe = BPEARL(**SIZES)
+    return lambda: pe(edge_index, num_nodes=nodes).sum().backward()
+
+
+def _few(edges: Edges, nodes: int) -> Step:
+    edge_index = edges()
+    # Iterating with the inverse: it stays sparse on a chain, and on a chain nothing else converges.
+    return eigenvectors.lanczos([(edge_index, nodes)], inverse=edge_index.size(1) < 3 * nodes)
+
+
+def _all(edges: Edges, nodes: int) -> Step:
+    return eigenvectors.dense([(edges(), nodes)])
+
+
+def _return_probabilities(edges: Edges, nodes: int) -> Step:
+    edge_index = edges()
+    return lambda: random_walk_diagonal(edge_index, nodes, range(1, 21))
+
+
+OTHERS = {
+    "B-PEARL": _every_pair,
+    "LapPE (8 by Lanczos)": _few,
+    "LapPE (all, dense eigh)": _all,
+    "RWSE (20 steps)": _return_probabilities,
+}
+LARGEST = {  # nodes of the largest graph that is measured; above, 8 GB or some minutes are not enough
+    ("B-PEARL", "chain with rings"): 10_000,
+    ("B-PEARL", "random graph"): 3_000,
+    ("LapPE (8 by Lanczos)", "chain with rings"): 10_000,
+    ("LapPE (8 by Lanczos)", "random graph"): 1_000_000,
+    ("LapPE (all, dense eigh)", "chain with rings"): 3_000,
+    ("LapPE (all, dense eigh)", "random graph"): 3_000,
+    ("RWSE (20 steps)", "chain with rings"): 3_000,
+    ("RWSE (20 steps)", "random graph"): 3_000,
+}

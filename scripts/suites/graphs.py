@@ -18,8 +18,18 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 def chain_with_rings(n: int, rings: int) -> Tensor:
     """A chain of n nodes with a six-ring every so many nodes, [2, E]."""
+    return _chain(n, torch.arange(0, max(n - 5, 0), rings))
+
+
+def irregular_chain(n: int) -> Tensor:
+    """A chain of n nodes with six-rings that begin 6 to 12 nodes after each other, [2, E]."""
+    steps = torch.randint(6, 13, (n // 6 + 1,), generator=torch.Generator().manual_seed(0))
+    start = steps.cumsum(0) - steps[0]
+    return _chain(n, start[start < n - 5])
+
+
+def _chain(n: int, start: Tensor) -> Tensor:
     node = torch.arange(n - 1)
-    start = torch.arange(0, max(n - 5, 0), rings)
     one_way = torch.cat([torch.stack([node, node + 1]), torch.stack([start, start + 5])], dim=1)
     return torch.cat([one_way, one_way.flip(0)], dim=1)
 
