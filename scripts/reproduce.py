@@ -1,0 +1,154 @@
+"""Train a run of docs/notes/runs.csv again, and compare what it reaches with what is written there.
+
+    python scripts/reproduce.py                                        # lists the runs
+    python scripts/reproduce.py zinc-bpearl-plus --epochs 100 [--seed 0] [KEY VALUE ...]
+
+Further words go to main.py after those of the run, such as ``dataset.dir DIR`` and ``out_dir DIR``. A run
+that was interrupted continues, a finished one is only compared. The same seed on another processor, another
+torch or another number of threads rounds differently and is another draw; so the comparison allows three times
+the standard deviation between the seeds of that run, or of the runs with two seeds where it has one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout need not be installed
+
+from graphgps_pearl import config
+from graphgps_pearl.runs.folder import config_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = ROOT / "docs" / "notes" / "runs.csv"
+
+
+class Run(NamedTuple):
+    """One line of runs.csv; ``overrides`` has the words after the config, but for epochs and seed."""
+
+    dataset: str
+    config: str
+    overrides: str
+    seed: int
+    epochs: int
+    metric: str
+    validation: float
+    test: float
+
+    @property
+    def kind(self) -> tuple[str, str, int]:
+        """What runs with different seeds have in common."""
+        return self.config, self.overrides, self.epochs
+
+    def command(self, words: Sequence[str] = ()) -> list[str]:
+        """The arguments of main.py."""
+        file = str(ROOT / "configs" / f"{self.config}.yaml")
+        numbers = ["optim.max_epoch", str(self.epochs), "seed", str(self.seed)]
+        return ["--cfg", file, *self.overrides.split(), *numbers, *words]
+
+
+def read_runs(file: Path) -> list[Run]:
+    """The lines of a file like runs.csv."""
+    with file.open(newline="") as lines:
+        return [
+            Run(
+                row["dataset"],
+                row["config"],
+                row["overrides"],
+                int(row["seed"]),
+                int(row["epochs"]),
+                row["metric"],
+                float(row["validation"]),
+                float(row["test"]),
+            )
+            for row in csv.DictReader(lines)
+        ]
+
+
+def deviation(run: Run, runs: Sequence[Run]) -> tuple[float, str]:
+    """Standard deviation of the test metric between seeds, and whose it is."""
+    by_kind: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for other in runs:
+        if (other.dataset, other.metric) == (run.dataset, run.metric):
+            by_kind[other.kind].append(other.test)
+    if len(by_kind[run.kind]) > 1:
+        return statistics.stdev(by_kind[run.kind]), f"{len(by_kind[run.kind])} seeds of this run"
+    spreads = [statistics.stdev(tests) for tests in by_kind.values() if len(tests) > 1]
+    if not spreads:
+        return float("nan"), "unknown: no run of this dataset has two seeds"
+    return max(spreads), "the largest between seeds of other runs of this dataset"
+
+
+def show(run: Run, runs: Sequence[Run]) -> str:
+    """The expected value with its deviation, and the command."""
+    spread, whose = deviation(run, runs)
+    words = " ".join(run.command()).replace(f"{ROOT}/", "")
+    return (
+        f"{run.config}, {run.epochs} epochs, seed {run.seed}: test {run.metric} {run.test:g} ± {spread:.2g} "
+        f"({whose}), validation {run.validation:g}\n    python main.py {words}"
+    )
+
+
+def choose(runs: Sequence[Run], args: argparse.Namespace) -> Run:
+    """The run that is asked for, or a sentence that lists those that fit."""
+    fits = [run for run in runs if run.config == args.config]
+    fits = [run for run in fits if args.epochs in (None, run.epochs) and args.seed in (None, run.seed)]
+    if args.row is not None:
+        fits = fits[args.row - 1 : args.row]
+    if len(fits) != 1:
+        known = "\n".join(f"{n}. {show(run, runs)}" for n, run in enumerate(fits, 1)) or "none"
+        raise SystemExit(f"{args.config}: {len(fits)} runs fit; give --epochs, --seed or --row\n{known}")
+    return fits[0]
+
+
+def main(arguments: Sequence[str] | None = None, file: Path = RUNS) -> None:
+    """List the runs, or train one and compare."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("config", nargs="?", help="a config of docs/notes/runs.csv; none = list all")
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--row", type=int, help="which of the runs that fit, as listed")
+    args, words = parser.parse_known_args(arguments)
+    runs = read_runs(file)
+    if args.config is None:
+        print(*(show(run, runs) for run in runs), sep="\n")
+        return
+    run = choose(runs, args)
+    print(show(run, runs), flush=True)
+    command = [sys.executable, str(ROOT / "main.py"), *run.command(words)]
+    if subprocess.run(command, check=False).returncode:
+        raise SystemExit("the run did not end well; the same command continues it")
+    compare(run, runs, result_of(words, run))
+
+
+def result_of(words: Sequence[str], run: Run) -> dict[str, float]:
+    """The best epoch of the run that main.py has left."""
+    _, file, *own = run.command(words)
+    cfg = config.load(file, own)
+    folder = config_folder(Path(cfg.out_dir), Path(file), cfg.name_tag) / str(cfg.seed)
+    return json.loads((folder / "result.json").read_text())["best"]
+
+
+def compare(run: Run, runs: Sequence[Run], best: dict[str, float]) -> None:
+    """Print both, and fail where they differ by more than three deviations."""
+    spread, _ = deviation(run, runs)
+    test = best[f"test_{run.metric}"]
+    verdict = "as expected" if abs(test - run.test) <= 3 * spread else "not as expected"
+    if math.isnan(spread):
+        verdict = "no deviation is known to compare with"
+    print(f"test {run.metric} {test:.4f}, expected {run.test:g} ± {spread:.2g}: {verdict}")
+    if verdict == "not as expected":
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""scripts/reproduce.py: what it expects is what runs.csv says, and a run is compared with it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from graphgps_pearl import config
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
+HEAD = "dataset,config,overrides,seed,epochs,metric,validation,test\n"
+
+
+@pytest.fixture
+def reproduce(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(SCRIPTS)])
+    return importlib.import_module("reproduce")
+
+
+def test_every_written_run_has_a_config_that_loads(reproduce: ModuleType) -> None:
+    runs = reproduce.read_runs(reproduce.RUNS)
+    assert len(runs) == len({(run.kind, run.seed) for run in runs}) > 10
+    for run in runs:
+        _, file, *words = run.command()
+        cfg = config.load(file, words)
+        assert (cfg.optim.max_epoch, cfg.seed) == (run.epochs, run.seed)
+        assert cfg.metric_best == run.metric
+
+
+def test_deviations_are_those_between_seeds(reproduce: ModuleType) -> None:
+    Run = reproduce.Run
+    two = [Run("d", "a", "", seed, 30, "mae", 1.0, test) for seed, test in ((0, 0.1), (1, 0.3))]
+    one, other = Run("d", "b", "", 0, 30, "mae", 1.0, 0.5), Run("e", "b", "", 0, 30, "mae", 1.0, 0.5)
+    runs = [*two, one, other]
+    assert reproduce.deviation(two[0], runs)[0] == pytest.approx(0.2 / 2**0.5)
+    assert reproduce.deviation(one, runs)[0] == pytest.approx(0.2 / 2**0.5)
+    assert reproduce.deviation(other, runs)[0] != reproduce.deviation(other, runs)[0]  # NaN
+
+
+def test_a_run_is_trained_and_compared(
+    reproduce: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = "dataset.subset 60 gt.layers 1 optim.num_warmup_epochs 0"
+    file = tmp_path / "runs.csv"
+    words = ["out_dir", str(tmp_path / "results"), "dataset.dir", str(tmp_path / "data")]
+
+    def write(tests: tuple[float, float]) -> None:
+        rows = [f"wehi,quickstart,{small},{seed},1,mae,1,{test}\n" for seed, test in enumerate(tests)]
+        file.write_text(HEAD + "".join(rows))
+
+    write((2, 900))
+    reproduce.main(["quickstart", "--seed", "0", *words], file)
+    assert "as expected" in capsys.readouterr().out.splitlines()[-1]
+    write((900, 900.1))
+    with pytest.raises(SystemExit):
+        reproduce.main(["quickstart", "--seed", "0", *words], file)
+    assert "not as expected" in capsys.readouterr().out.splitlines()[-1]
+    with pytest.raises(SystemExit, match="2 runs fit"):
+        reproduce.main(["quickstart"], file)
