@@ -5,7 +5,7 @@
 
 Further words go to main.py after those of the run, such as ``dataset.dir DIR`` and ``out_dir DIR``. A run
 that was interrupted continues, a finished one is only compared. The same seed on another processor, another
-torch or another number of threads rounds differently and is another draw; so the comparison allows three times
+torch or another number of threads rounds differently and is another draw: the comparison allows three times
 the standard deviation between the seeds of that run, or of the runs with two seeds where it has one.
 """
 
