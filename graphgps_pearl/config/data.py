@@ -75,6 +75,12 @@ _DATASET = {
         "Node tasks on one graph: train on each node's neighbourhood of so many hops; 0 = the whole graph.",
         min=0,
     ),
+    "subgraph_parts": Key(
+        0,
+        "Node tasks on one graph: train on so many parts of it, each with its subgraph_hops around it; "
+        "0 = on each node's own.",
+        min=0,
+    ),
     "subgraph_neighbors": Key(
         0, "Most neighbours that are followed from a node at each hop, drawn at random; 0 = all.", min=0
     ),

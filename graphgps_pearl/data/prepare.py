@@ -71,11 +71,12 @@ def _spec(source: Source) -> DatasetSpec:
             raise ConfigError(
                 f"dataset.{key}: {chosen[key]!r} does not fit {known.name}; set it to {fitting}"
             )
-    if chosen.subgraph_hops and not known.transductive:
-        raise ConfigError(
-            f"dataset.subgraph_hops: {chosen.subgraph_hops} is for node tasks on one graph, and "
-            f"{known.name} has many; leave it out"
-        )
+    for key in ("subgraph_hops", "subgraph_parts"):
+        if chosen[key] and not known.transductive:
+            raise ConfigError(
+                f"dataset.{key}: {chosen[key]} is for node tasks on one graph, and {known.name} has many; "
+                "leave it out"
+            )
     if chosen.split_mode not in source.own_split_modes:
         if chosen.split_mode != "random":
             splits.parse_cv(chosen.split_mode)
@@ -156,10 +157,11 @@ def _split(cfg: CfgNode, known: DatasetSpec, table: GraphTable, index: Tensor) -
     neighbourhoods."""
     if not known.transductive:
         return table.select(index)
-    hops = cfg.dataset.subgraph_hops
-    if not hops:
-        return _only_labels(table, index)
-    return Neighbourhoods(table[0], index, hops, cfg.dataset.subgraph_neighbors, cfg.seed)
+    hops, parts = cfg.dataset.subgraph_hops, cfg.dataset.subgraph_parts
+    more = (hops, cfg.dataset.subgraph_neighbors, cfg.seed)
+    if parts:
+        return Neighbourhoods.parts(table[0], parts, index, *more)
+    return Neighbourhoods(table[0], index, *more) if hops else _only_labels(table, index)
 
 
 def _only_labels(table: GraphTable, nodes: Tensor) -> GraphTable:
@@ -176,7 +178,9 @@ def _only_labels(table: GraphTable, nodes: Tensor) -> GraphTable:
 def _standardise(bundle: DataBundle) -> None:
     """Targets of mean 0 and standard deviation 1 over the training split, column by column."""
     if not all(isinstance(part, GraphTable) for part in bundle.splits.values()):
-        raise ConfigError("dataset.standardise: is not offered with dataset.subgraph_hops; leave it out")
+        raise ConfigError(
+            "dataset.standardise: is not offered with dataset.subgraph_hops and _parts; leave it out"
+        )
     if bundle.target_mean is not None:
         raise ConfigError(
             f"dataset.standardise: the targets of {bundle.spec.name} are standardised already; leave it out"

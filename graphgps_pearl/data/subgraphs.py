@@ -1,48 +1,82 @@
-"""The nodes of one large graph as small graphs: each with its neighbourhood, whose root alone has a target.
+"""The nodes of one large graph as small graphs: each node, or each of some parts, with its neighbourhood.
 
 A split of a node task on one graph then is a sequence of graphs like any other: batches, several processes,
-resuming and attention within a graph work as they do for molecules. (The scheme is that of ShaDow,
-https://arxiv.org/abs/2201.07858.) ``n_id`` has the nodes' numbers in the whole graph, by which R-PEARL draws
-their samples.
+resuming and attention within a graph work as they do for molecules. ``n_id`` has the nodes' numbers in the
+whole graph, by which R-PEARL draws their samples. Single nodes with their neighbourhood are the scheme of
+ShaDow (https://arxiv.org/abs/2201.07858), parts without one that of Cluster-GCN
+(https://arxiv.org/abs/1905.07953).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import Self, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 from torch_geometric.data import Data
 
 
 class Neighbourhoods(Sequence[Data]):
-    """For each of some nodes, the subgraph of the nodes within ``hops`` incoming edges of it.
+    """For each of some groups of nodes, the subgraph of the nodes within ``hops`` incoming edges of it.
 
     With ``neighbours`` > 0 at most so many are followed from a node at each hop, drawn at random but always
-    the same ones for one root and seed. All edges among the nodes found are kept. The root is the first node.
+    the same ones for one group and seed. All edges among the nodes found are kept. The group's nodes come
+    first; those of them that are among ``labelled`` have a target, no other node has.
 
     Args:
         graph: the whole graph; attributes of nodes and edges go along.
-        roots: [R] node numbers.
+        groups: node numbers, [R] or one tensor for each group.
         hops: how far.
         neighbours: most neighbours followed from a node; 0 = all.
         seed: of the draws.
+        labelled: nodes whose targets are known; all unless given.
     """
 
-    def __init__(self, graph: Data, roots: Tensor, hops: int, neighbours: int = 0, seed: int = 0) -> None:
-        self.graph, self.roots = graph, roots
+    def __init__(
+        self,
+        graph: Data,
+        groups: Tensor | Sequence[Tensor],
+        hops: int,
+        neighbours: int = 0,
+        seed: int = 0,
+        labelled: Tensor | None = None,
+    ) -> None:
+        self.graph = graph
+        self.groups: Sequence[NDArray[np.int64]] | NDArray[np.int64] = (
+            groups.view(-1, 1).numpy() if isinstance(groups, Tensor) else [group.numpy() for group in groups]
+        )
         self.hops, self.neighbours, self.seed = hops, neighbours, seed
+        total = int(graph.num_nodes or 0)
+        self._known = torch.ones(total, dtype=torch.bool)
+        if labelled is not None:
+            self._known[:] = False
+            self._known[labelled] = True
         source, target = graph.edge_index.numpy()
         self._order = np.argsort(target, kind="stable")  # edges by target
         self._sources = source[self._order]
-        counts = np.bincount(target, minlength=int(graph.num_nodes or 0))
+        counts = np.bincount(target, minlength=total)
         self._starts = np.concatenate((np.zeros(1, np.int64), counts.cumsum()))
 
+    @classmethod
+    def parts(
+        cls, graph: Data, count: int, labelled: Tensor, hops: int, neighbours: int = 0, seed: int = 0
+    ) -> Self:
+        """All nodes in so many parts of equal size, neighbours near each other (reverse Cuthill-McKee);
+        those without a labelled node are left out."""
+        edges = graph.edge_index.numpy()
+        shape = (int(graph.num_nodes or 0),) * 2
+        order = reverse_cuthill_mckee(csr_array((np.ones(edges.shape[1], np.int8), edges), shape))
+        parts = torch.from_numpy(order.astype(np.int64)).chunk(count)
+        kept = [part for part in parts if torch.isin(part, labelled).any()]
+        return cls(graph, kept, hops, neighbours, seed, labelled)
+
     def __len__(self) -> int:
-        return len(self.roots)
+        return len(self.groups)
 
     def __iter__(self) -> Iterator[Data]:
         return (self[i] for i in range(len(self)))
@@ -55,19 +89,21 @@ class Neighbourhoods(Sequence[Data]):
         if isinstance(i, slice):
             return [self[j] for j in range(len(self))[i]]
         if not -len(self) <= i < len(self):
-            raise IndexError(f"node {i} of {len(self)}")
-        return self._cut(self._nodes(int(self.roots[i])))
+            raise IndexError(f"subgraph {i} of {len(self)}")
+        group = self.groups[i]
+        return self._cut(self._nodes(group), len(group))
 
     def num_nodes(self) -> Tensor:
         """The most nodes that each graph can have [len(self)], without making it."""
         total = int(self.graph.num_nodes or 0)
-        most = total if not self.neighbours else sum(self.neighbours**hop for hop in range(self.hops + 1))
-        return torch.full((len(self),), min(most, total))
+        all_near = self.hops and not self.neighbours
+        most = total if all_near else sum(self.neighbours**hop for hop in range(self.hops + 1))
+        return torch.tensor([min(most * len(group), total) for group in self.groups])
 
-    def _nodes(self, root: int) -> NDArray[np.int64]:
-        """The nodes of a neighbourhood, the root first."""
-        rng = np.random.default_rng([self.seed, root])
-        found = frontier = np.array([root])
+    def _nodes(self, group: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The nodes of a neighbourhood, the group first."""
+        rng = np.random.default_rng([self.seed, int(group[0])])
+        found = frontier = group
         for _ in range(self.hops):
             edges, owner = self._incoming(frontier)
             if self.neighbours:
@@ -88,7 +124,8 @@ class Neighbourhoods(Sequence[Data]):
         within = np.arange(len(owner)) - np.repeat(count.cumsum() - count, count)
         return self._starts[nodes][owner] + within, owner
 
-    def _cut(self, nodes: NDArray[np.int64]) -> Data:
+    def _cut(self, nodes: NDArray[np.int64], own: int) -> Data:
+        """The subgraph of some nodes, of which the first ``own`` may have targets."""
         edges, target = self._incoming(nodes)
         ordered = np.argsort(nodes)
         place = np.searchsorted(nodes, self._sources[edges], sorter=ordered).clip(max=len(nodes) - 1)
@@ -103,5 +140,6 @@ class Neighbourhoods(Sequence[Data]):
                 elif self.graph.is_node_attr(key):
                     cut[key] = value[chosen]
         missing = torch.nan if cut.y.is_floating_point() else -1
-        cut.y[1:] = missing
+        cut.y[own:] = missing
+        cut.y[:own][~self._known[chosen[:own]]] = missing
         return cut

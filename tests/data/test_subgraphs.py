@@ -50,6 +50,38 @@ def test_few_neighbours_are_drawn_and_stay_the_same(graph: Data) -> None:
     assert len(few[:5]) == 5
 
 
+@pytest.mark.parametrize("hops", [0, 2])
+def test_parts_hold_every_labelled_node_once_and_their_neighbourhoods_whole(graph: Data, hops: int) -> None:
+    labelled = torch.arange(0, 60, 3)
+    parts = Neighbourhoods.parts(graph, 5, labelled, hops)
+    seen = [part.n_id[part.y >= 0] for part in parts]
+    assert len(parts) == 5 and torch.cat(seen).sort().values.equal(labelled)
+    for part, most in zip(parts, parts.num_nodes().tolist(), strict=True):
+        own = part.n_id[:12]  # 60 nodes in five parts
+        nodes, edges, _, _ = k_hop_subgraph(own, hops, graph.edge_index, num_nodes=60)
+        assert sorted(part.n_id.tolist()) == nodes.tolist() and part.num_nodes <= most
+        assert part.num_edges == edges.size(1)
+        assert part.y[part.y >= 0].equal(graph.y[part.n_id[part.y >= 0]])
+    only_one = Neighbourhoods.parts(graph, 5, torch.tensor([7]), hops)
+    assert len(only_one) == 1 and 7 in only_one[0].n_id[:12]
+
+
+def test_parts_cut_few_edges_of_a_graph_with_places() -> None:
+    """A grid of 20 x 20 whose nodes are numbered at random: 5 parts keep four edges of five."""
+    place = torch.randperm(400, generator=torch.Generator().manual_seed(0))
+    grid = place[torch.arange(400).view(20, 20)]
+    pairs = torch.cat(
+        [
+            torch.stack((a.flatten(), b.flatten()))
+            for a, b in ((grid[1:], grid[:-1]), (grid[:, 1:], grid[:, :-1]))
+        ],
+        1,
+    )
+    graph = Data(edge_index=torch.cat((pairs, pairs.flip(0)), 1), num_nodes=400, y=torch.zeros(400))
+    parts = Neighbourhoods.parts(graph, 5, torch.arange(400), 0)
+    assert sum(part.num_edges for part in parts) > 0.8 * graph.num_edges
+
+
 def test_two_processes_have_different_roots(make_cfg, tmp_path: Path) -> None:
     write_geom_gcn(tmp_path, "cornell", 1703)
     settings = {"task": "node", "task_type": "classification", "check_totals": False, "subgraph_hops": 1}
@@ -60,9 +92,10 @@ def test_two_processes_have_different_roots(make_cfg, tmp_path: Path) -> None:
     for rank in (0, 1):
         for batch in data.make_loader(train, cfg, shuffle=True, rank=rank, world_size=2):
             seen += batch.n_id[batch.ptr[:-1]].tolist()
-    assert sorted(seen) == sorted(train.roots.tolist()) and len(seen) == 36
+    assert sorted(seen) == sorted([int(group[0]) for group in train.groups]) and len(seen) == 36
 
 
-def test_graph_tasks_have_no_neighbourhoods(make_cfg) -> None:
-    with pytest.raises(ConfigError, match=r"dataset.subgraph_hops: 2 .*one graph"):
-        data.spec(make_cfg("PyG-ZINC", "subset", subgraph_hops=2))
+@pytest.mark.parametrize("key", ["subgraph_hops", "subgraph_parts"])
+def test_graph_tasks_have_no_neighbourhoods(make_cfg, key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"dataset.{key}: 2 .*one graph"):
+        data.spec(make_cfg("PyG-ZINC", "subset", **{key: 2}))

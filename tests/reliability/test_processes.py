@@ -75,11 +75,13 @@ optim: {optimizer: adamW, base_lr: 0.01, max_epoch: 2, scheduler: none}
 """
 
 
-def test_two_processes_on_the_neighbourhoods_of_one_graph_are_one(tmp_path):
+@pytest.mark.parametrize("parts", [0, 6])
+def test_two_processes_on_the_neighbourhoods_of_one_graph_are_one(tmp_path, parts):
     write_geom_gcn(tmp_path, "cornell", 1703)
     file, one, two = tmp_path / "nodes.yaml", tmp_path / "one" / "0", tmp_path / "two" / "0"
     file.write_text(NEIGHBOURHOODS)
     words = ["dataset.dir", str(tmp_path / "data"), "dataset.path", str(tmp_path)]
+    words += ["dataset.subgraph_parts", str(parts), "train.batch_size", "4" if parts else "9"]
     assert train(file, one, words) == 0
     output = tmp_path / "output"
     processes = children.start_together((file, two, words), output, 2)

@@ -76,6 +76,14 @@ def test_a_transductive_task_learns_from_neighbourhoods_with_samples_by_node(tmp
     assert best["test_accuracy"] > 0.6
 
 
+@pytest.mark.parametrize("hops", [0, 2])
+def test_a_transductive_task_learns_from_parts_of_its_graph(tmp_path: Path, hops: int) -> None:
+    write_geom_gcn(tmp_path, "cornell", 1703, nodes=150)
+    text = TRANSDUCTIVE.replace("split_index: 3", f"split_index: 3, subgraph_hops: {hops}, subgraph_parts: 4")
+    best = best_of(text, tmp_path)
+    assert best["test_accuracy"] > 0.7 and best["train_loss"] < 0.5
+
+
 def test_weighted_cross_entropy_is_that_of_graphgps() -> None:
     torch.manual_seed(0)
     pred, true = torch.randn(12, 4), torch.tensor([0] * 6 + [1] * 4 + [3] * 2)
