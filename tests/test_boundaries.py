@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "data": {"config"},
     "encoders": {"config", "contracts", "layers", "pearl"},
     "networks": {"config", "contracts", "encoders", "layers"},
+    "relational": {"pearl"},
     "runs": {"config"},
     "training": {"config", "data", "encoders", "networks", "pearl", "runs"},
     "experiments": {
