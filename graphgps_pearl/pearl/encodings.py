@@ -25,6 +25,8 @@ from graphgps_pearl.pearl.rows import Operators, SampleRows
 from graphgps_pearl.pearl.signals import draw_samples, make_key
 from graphgps_pearl.pearl.statistics import (
     Moments,
+    is_linear,
+    mapped_moments,
     merge_moments,
     pair_moments,
     parse_pool,
@@ -310,7 +312,15 @@ class RPEARL(PEARL):
         assert total is not None
         if self.tap_norm is not None:
             tap_total = self.tap_norm(tap_total)
+        if self._pools_first:
+            assert self.phi.readout is not None
+            total = mapped_moments(total, self.phi.readout)
         return self._pooled(total, tap_total)
+
+    @property
+    def _pools_first(self) -> bool:
+        """Whether the readout multiplies the pooled rows, one for each node, instead of all samples'."""
+        return self.phi.readout is not None and is_linear(self.pool)
 
     def _chunk(
         self, operators: Operators, draw: Draw, start: int, stop: int, reference: Tensor | None
@@ -324,7 +334,8 @@ class RPEARL(PEARL):
             with torch.no_grad():
                 x = rows.taps(signals, self.num_taps).view(num_nodes, num_samples, self.num_taps)
                 taps = tap_moments(x)
-        x = self.phi(signals, rows).to(self._dtype).view(num_nodes, num_samples, self.dim_pe)
+        phi = self.phi.hidden if self._pools_first else self.phi
+        x = phi(signals, rows).to(self._dtype).unflatten(0, (num_nodes, num_samples))
         return sample_moments(x, self.pool, reference), taps
 
     def __repr__(self) -> str:

@@ -206,6 +206,11 @@ class Phi(nn.Module):
 
     def forward(self, x: Tensor, rows: Rows | Sequence[Rows]) -> Tensor:
         """Signals :obj:`[R, in_dim]` to rows :obj:`[R, out_dim]`; ``rows`` for all layers, or one each."""
+        x = self.hidden(x, rows)
+        return x if self.readout is None else self.readout(x)
+
+    def hidden(self, x: Tensor, rows: Rows | Sequence[Rows]) -> Tensor:
+        """What the readout is applied to: the output of the layers."""
         rows_of = rows if isinstance(rows, Sequence) else [rows] * len(self.layers)
         total: Tensor | None = None
         for layer, layer_rows in zip(self.layers, rows_of, strict=True):
@@ -214,8 +219,7 @@ class Phi(nn.Module):
             x = apply_layer(layer, x, layer_rows, residual)  # layer(x, rows) [+ x], by a kernel if one serves
             if self.skip == "sum":
                 total = x if total is None else layer_rows.own(total) + x
-        x = x if total is None else total
-        return x if self.readout is None else self.readout(x)
+        return x if total is None else total
 
     def __repr__(self) -> str:
         runs = [(text, len(list(run))) for text, run in groupby(map(repr, self.layers))]

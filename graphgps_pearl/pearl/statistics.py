@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from graphgps_pearl.pearl.checks import check_name
 from graphgps_pearl.pearl.rows import PairRows
@@ -119,6 +120,25 @@ def merge_moments(a: Moments, b: Moments) -> Moments:
     second = a.second + b.second if a.second is not None and b.second is not None else None
     maximum = torch.maximum(a.maximum, b.maximum) if a.maximum is not None and b.maximum is not None else None
     return Moments(a.size + b.size, a.reference, a.first + b.first, second, maximum)
+
+
+def is_linear(pool: Sequence[str]) -> bool:
+    """Whether all statistics of a linear map's output are linear in those of its input."""
+    return set(pool) <= {"mean", "sum"}
+
+
+def mapped_moments(moments: Moments, linear: nn.Linear) -> Moments:
+    """Moments of the samples after a linear map, for linear statistics: one row a node is multiplied, not M.
+
+    >>> x, linear = torch.randn(4, 50, 3), torch.nn.Linear(3, 2)
+    >>> late = mapped_moments(sample_moments(x, ["mean"]), linear)
+    >>> torch.allclose(late.first, sample_moments(linear(x), ["mean"]).first, atol=1e-5)
+    True
+    """
+    first = F.linear(moments.first, linear.weight)
+    if linear.bias is not None:
+        first = first + moments.size * linear.bias
+    return moments._replace(first=first)
 
 
 def statistics(moments: Moments, pool: Sequence[str]) -> Tensor:

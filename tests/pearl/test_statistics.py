@@ -1,10 +1,10 @@
-"""Second moments of R-PEARL's taps: closed forms, and their error."""
+"""Second moments of R-PEARL's taps: closed forms, and their error; statistics that are linear."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from helpers.graphs import molecule_like, random_graph
+from helpers.graphs import batch_of, molecule_like, random_graph
 from torch import Tensor
 
 from graphgps_pearl.pearl import RPEARL, draw_samples, graph_shift_operator, make_key, taps
@@ -75,3 +75,20 @@ def test_chunks_give_the_same_moments(training: bool) -> None:
 def test_one_tap_has_no_moments() -> None:
     with pytest.raises(ValueError, match="tap_moments needs num_taps of at least 2, got 1"):
         RPEARL(4, tap_moments=True)
+
+
+@pytest.mark.parametrize("pool", ["mean", "mean+sum"])
+def test_a_readout_of_linear_statistics_comes_after_them(pool: str) -> None:
+    """The readout multiplies one row a node, with the result and the gradients of one row a sample."""
+    data = batch_of((molecule_like(9), 9), (molecule_like(5), 5))
+    pe = RPEARL(4, hidden_dim=6, num_layers=2, num_taps=2, pool=pool).double()
+    results = []
+    for late in (True, False):
+        torch.manual_seed(0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(RPEARL, "_pools_first", late)
+            out = pe(data)
+        results.append([out, *torch.autograd.grad(out.square().sum(), list(pe.parameters()))])
+    assert pe._pools_first and not RPEARL(4, pool="mean+std")._pools_first
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)

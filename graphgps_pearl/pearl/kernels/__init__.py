@@ -2,6 +2,8 @@ r"""Optional fast paths. Each gives what the plain lines give, to 1e-9 in float6
 
 - :mod:`.blocked` computes a layer of :math:`\Phi` in blocks of rows that stay in the processor's cache. It
   serves training with ReLU and batch norm, on a CPU, in float32 or float64 without autocast, in one process.
+- :mod:`.folded` is a layer in evaluation without gradients, on a CPU: norms are folded into the linear maps.
+  It serves any activation, with batch norm or without a norm.
 - :mod:`.quotient` (with :mod:`.plan` and :mod:`.colours`) computes one row for all pairs (v, m) of B-PEARL
   that must be equal. It serves any device and norm where that is faster: where the signal does not reach all
   of the graph; no edge weights, and at most one generalised layer, which has to be the first.
@@ -18,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from graphgps_pearl.pearl.graphs import Graphs
-from graphgps_pearl.pearl.kernels import device_norm
+from graphgps_pearl.pearl.kernels import device_norm, folded
 from graphgps_pearl.pearl.kernels.blocked import Chain, chained
 from graphgps_pearl.pearl.kernels.plan import build_plan, num_rounds
 from graphgps_pearl.pearl.kernels.quotient import QuotientRows, Weighted
@@ -30,10 +32,14 @@ _REFINING = 850  # multiplications that one round of refinement costs, for each 
 
 
 def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor | None:
-    """``layer(x, rows)`` [+ x] in blocks of rows, or None where that kernel does not serve."""
-    if type(layer) not in (GINLayer, TapLayer) or layer.act != "relu" or not layer.training:
+    """``layer(x, rows)`` [+ x] in blocks of rows, or None where no kernel serves."""
+    if not isinstance(layer, GINLayer | TapLayer) or type(layer) not in (GINLayer, TapLayer):
         return None
     if x.device.type != "cpu" or not x.numel() or torch.is_autocast_enabled("cpu"):
+        return None
+    if folded.serves(layer, x):
+        return folded.evaluated(layer, x, rows, residual)
+    if layer.act != "relu" or not layer.training:
         return None
     if isinstance(layer, GINLayer):
         if layer.end != "activation":
