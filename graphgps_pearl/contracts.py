@@ -53,6 +53,17 @@ class AttentionBias(Protocol):
         """For each group [B_g, H or 1, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
 
 
+@runtime_checkable
+class UpdatedBias(Protocol):
+    """An :class:`AttentionBias` that learns from the attention of its layer, for the layers after it."""
+
+    def of_groups(self, groups: Sequence[Group]) -> list[Tensor]:
+        """As that of :class:`AttentionBias`."""
+
+    def update(self, x: Tensor, qkv: Tensor, groups: Sequence[Group]) -> None:
+        """Read the attention's input [N, F] and its queries, keys and values [N, 3 F']."""
+
+
 @dataclass(frozen=True)
 class EncoderOutput:
     """What an encoding, or several together, give to a network.

@@ -17,7 +17,7 @@ PEARL_ACTIVATIONS = (
     *("square", "cube", "identity"),
 )
 PHI_ENDS = ("activation", "linear")  # how GIN layers of Φ end; linear: as in the authors' code
-PAIR_BIASES = ("none", "shared", "per_layer")
+PAIR_BIASES = ("none", "shared", "per_layer", "updated")
 
 # other encodings
 

@@ -192,9 +192,10 @@ _BPEARL = {
     "pair_bias": Key(
         "none",
         "Add a projection of Φ(G, e_m)[v] and Φ(G, e_v)[m] to the attention logits of query v and key m: "
-        "the same in all layers, or one for each.",
+        "the same in all layers, one for each, or of pairs that every layer updates.",
         choices=PAIR_BIASES,
     ),
+    "pair_dim": Key(16, "Channels of the pairs that pair_bias: updated carries through the layers.", min=1),
     "pair_edges": Key(False, "Add a projection of Φ(G, e_u)[v] to the features of edge (u, v)."),
 }
 

@@ -22,7 +22,7 @@ from torch_geometric.graphgym.config import cfg as active_cfg
 from graphgps_pearl.contracts import EncoderOutput, Prepared
 from graphgps_pearl.encoders.base import PosEncEncoder, edge_width
 from graphgps_pearl.errors import DataError
-from graphgps_pearl.layers import PairBiasProjection, pair_index
+from graphgps_pearl.layers import PairBiasProjection, PairStream, pair_index
 from graphgps_pearl.pearl import BPEARL, RPEARL
 
 
@@ -90,10 +90,15 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
         cfg = active_cfg if cfg is None else cfg
         super().__init__(dim_emb, expand_x, cfg)
         settings = cfg.posenc_BPEARL
-        self.pair_bias: PairBiasProjection | None = None
+        self.pair_bias: PairBiasProjection | PairStream | None = None
         self.pair_edges: nn.Linear | None = None
         kind = settings.get("pair_bias", "none")
-        if kind != "none":
+        if kind == "updated":
+            gt = cfg.gt
+            self.pair_bias = PairStream(
+                settings.dim_pe, gt.n_heads, gt.layers, gt.dim_hidden, settings.pair_dim
+            )
+        elif kind != "none":
             layers = cfg.gt.layers if kind == "per_layer" else 1
             self.pair_bias = PairBiasProjection(settings.dim_pe, cfg.gt.n_heads, layers)
         if settings.get("pair_edges", False):

@@ -28,6 +28,7 @@ from graphgps_pearl.layers.local import (
 )
 from graphgps_pearl.layers.names import ACTIVATIONS, Activation, activation, pick, unknown
 from graphgps_pearl.layers.pair_bias import PairBiasProjection, pair_index
+from graphgps_pearl.layers.pair_stream import PairStream
 from graphgps_pearl.layers.san import SANLayer
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "MultiheadAttention",
     "Norm",
     "PairBiasProjection",
+    "PairStream",
     "SANLayer",
     "activation",
     "build_gps_layer",

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn.attention.performer import PerformerAttention, generalized_kernel
 
-from graphgps_pearl.contracts import AttentionBias
+from graphgps_pearl.contracts import AttentionBias, UpdatedBias
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.grouping import Grouping
 from graphgps_pearl.layers.kernels import attention as kernel
@@ -138,7 +138,10 @@ class MultiheadAttention(nn.Module):
         # On a GPU torch's own attention is one kernel each way, and torch.compile can read it.
         use_kernel = dropout > 0 and qkv.device.type == "cpu" and not torch.compiler.is_compiling()
         function = kernel.attend if use_kernel and kernels_enabled() else attend
-        out = function(qkv, self.heads, layout.grouping, _of_groups(bias, layout, qkv.dtype), dropout)
+        biases = _of_groups(bias, layout, qkv.dtype)
+        out = function(qkv, self.heads, layout.grouping, biases, dropout)
+        if isinstance(bias, UpdatedBias):
+            bias.update(x, qkv, layout.grouping.groups)
         return self.out_proj(out if self.gate is None else self.gate(out, x))
 
     def extra_repr(self) -> str:

@@ -121,7 +121,7 @@ def test_pearl_groups_are_the_modules_arguments() -> None:
     placed = {"enable", "pass_as_var", "inject"}
     for name, module, keys_only, arguments_only in (
         ("RPEARL", RPEARL, set(), set()),
-        ("BPEARL", BPEARL, {"plan", "pair_bias", "pair_edges"}, {"quotient", "return_pairs"}),
+        ("BPEARL", BPEARL, {"plan", "pair_bias", "pair_dim", "pair_edges"}, {"quotient", "return_pairs"}),
     ):
         group = config.defaults()[f"posenc_{name}"]
         arguments = {k: p for k, p in inspect.signature(module).parameters.items() if k not in arguments_only}

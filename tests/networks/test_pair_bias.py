@@ -28,6 +28,7 @@ WAYS = [
     ("posenc_BPEARL.pair_bias", "per_layer"),
     ("posenc_BPEARL.pair_edges", True),
     ("posenc_BPEARL.pair_bias", "per_layer", "posenc_BPEARL.pair_edges", True),
+    ("posenc_BPEARL.pair_bias", "updated"),
 ]
 SIZES = (6, 1, 9, 3, 9)
 
@@ -45,7 +46,9 @@ def wake(model: nn.Module) -> nn.Module:
     for module in (encoder.pair_bias, encoder.pair_edges):
         if module is not None:
             with torch.no_grad():
-                module.weight.copy_(torch.randn(module.weight.shape, generator=generator))
+                zero = [p for p in module.parameters() if p is module.weight or not p.any()]
+                for parameter in zero:
+                    parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float32))
     return model
 
 
@@ -62,7 +65,7 @@ def test_training_begins_as_without_pairs(words: tuple[object, ...]) -> None:
     assert (model(batch)[0] - plain(batch)[0]).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("words", WAYS)
+@pytest.mark.parametrize("words", WAYS[:-1])  # the stream waits for its bias, which begins at zero
 def test_every_parameter_learns_from_the_first_step(words: tuple[object, ...]) -> None:
     model, cfg = build(*words, "posenc_BPEARL.pool", "sum+self", "posenc_BPEARL.tap_diagonal", True)
     model(batch_of(cfg, SIZES))[0].square().sum().backward()
