@@ -39,6 +39,7 @@ ENCODING_MODELS = {
 
 LOCAL_LAYERS = ("None", "GCN", "GIN", "GINE", "GAT", "GENConv", "PNA", "CustomGatedGCN")
 GLOBAL_LAYERS = ("None", "Transformer", "Performer")
+BIASED = "BiasedTransformer"  # GraphGPS's name of Transformer with the bias of GraphormerBias
 NEED_EDGES = (
     "GINE",
     "CustomGatedGCN",
@@ -55,13 +56,13 @@ MESSAGE_PASSING = {  # gnn.layer_type of GraphGym and the local layer of GPS tha
 }
 ATTENTION_GATES = ("none", "head", "channel")
 LAYER_NORMS = ("batch", "layer", "none")
-NETWORKS = ("GPSModel", "custom_gnn", "SANTransformer")
+NETWORKS = ("GPSModel", "custom_gnn", "SANTransformer", "Graphormer")
 STAGES = ("stack", "skipsum")
-GRAPH_HEADS = ("graph", "san_graph", "mlp_graph")
+GRAPH_HEADS = ("graph", "san_graph", "mlp_graph", "graphormer_graph")
 NODE_HEADS = ("node", "inductive_node")  # one head; GraphGPS names it by the kind of split
 EDGE_HEADS = ("edge", "inductive_edge")
 EDGE_DECODINGS = ("dot", "cosine_similarity")
-GRAPH_POOLINGS = ("add", "mean", "max")
+GRAPH_POOLINGS = ("add", "mean", "max", "graph_token")
 ACTIVATIONS = (
     *("relu", "selu", "prelu", "elu", "gelu", "swish"),
     *("lrelu_01", "lrelu_025", "lrelu_03", "lrelu_05"),
@@ -86,6 +87,9 @@ EXTRA_METRICS = {  # by what is predicted for and dataset.task_type
 }
 SMALLER_IS_BETTER = frozenset({"loss", "mae", "rmse"})
 OPTIMIZERS = ("adamW", "adam", "sgd", "adagrad")
-SCHEDULERS = ("none", "step", "cos", "cosine_with_warmup", "linear_with_warmup", "reduce_on_plateau")
+SCHEDULERS = (
+    *("none", "step", "cos", "cosine_with_warmup", "linear_with_warmup", "polynomial_with_warmup"),
+    "reduce_on_plateau",
+)
 SAMPLERS = ("full_batch", "size_bucket")
 PRECISIONS = ("32", "64", "bf16-mixed", "16-mixed")

@@ -5,17 +5,19 @@ from __future__ import annotations
 from graphgps_pearl.config.key import Groups, Key
 from graphgps_pearl.vocabulary import (
     ATTENTION_GATES,
+    BIASED,
     EDGE_DECODINGS,
     EDGE_HEADS,
     GLOBAL_LAYERS,
     GRAPH_HEADS,
     GRAPH_POOLINGS,
     LOCAL_LAYERS,
+    NETWORKS,
     NODE_HEADS,
 )
 
 _MODEL = {
-    "type": Key("gnn", "Network: GPSModel, custom_gnn, SANTransformer, or one registered with GraphGym."),
+    "type": Key("gnn", f"Network: {', '.join(NETWORKS)}, or one registered with GraphGym."),
     "loss_fun": Key(
         "cross_entropy",
         "Loss: l1, mse, cross_entropy, weighted_cross_entropy, or a registered one; left out, mse for "
@@ -32,7 +34,8 @@ _MODEL = {
 _GT = {
     "layer_type": Key(
         "SANLayer",
-        f"LOCAL+GLOBAL for GPSModel: local {', '.join(LOCAL_LAYERS)}; global {', '.join(GLOBAL_LAYERS)}.",
+        f"LOCAL+GLOBAL for GPSModel: local {', '.join(LOCAL_LAYERS)}; global {', '.join(GLOBAL_LAYERS)}, "
+        f"{BIASED} (with GraphormerBias).",
     ),
     "layers": Key(3, "Number of GPS layers.", min=1),
     "n_heads": Key(8, "Attention heads; they divide dim_hidden.", min=1),
@@ -84,9 +87,23 @@ _BN = {
     "mom": Key(0.1, "Weight of the newest batch in the running statistics.", min=0, max=1),
 }
 
+_GRAPHORMER = {
+    "num_layers": Key(6, "Layers.", min=1),
+    "embed_dim": Key(80, "Width; equal to gnn.dim_inner.", min=1),
+    "num_heads": Key(4, "Attention heads, also of the bias of GraphormerBias in GPSModel.", min=1),
+    "dropout": Key(0.0, "Dropout after attention and feed-forward.", min=0, below=1),
+    "attention_dropout": Key(0.0, "Dropout of the attention weights.", min=0, below=1),
+    "mlp_dropout": Key(0.0, "Dropout inside the feed-forward block.", min=0, below=1),
+    "input_dropout": Key(0.0, "Dropout after GraphormerBias.", min=0, below=1),
+    "use_graph_token": Key(
+        True, "GraphormerBias puts a node in front of every graph, for graph_pooling: graph_token."
+    ),
+}
+
 GROUPS: Groups = {
     "model": ("Which network, loss and pooling.", _MODEL),
     "gt": ("The GPS layers: local message passing and global attention.", _GT),
+    "graphormer": ("The layers of Graphormer, and the graph token.", _GRAPHORMER),
     "gnn": ("Widths and activation of every network, the head, and the layers of custom_gnn.", _GNN),
     "bn": ("Batch normalisation.", _BN),
 }

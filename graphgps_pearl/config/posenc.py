@@ -270,6 +270,17 @@ _RANDOM_ID = {
     "eval_seed": _eval_seed("identifiers"),
 }
 
+_GRAPHORMER_BIAS = {
+    "enable": _ENABLE,
+    "node_degrees_only": Key(False, "Degrees alone, without a bias of the attention."),
+    "dim_pe": Key(0, "It takes no columns of the nodes.", min=0, max=0),
+    "num_spatial_types": Key(
+        None, "Distances that are told apart; longer ones count as the last.", type=int, min=2, optional=True
+    ),
+    "num_in_degrees": Key(None, "One more than the largest in-degree.", type=int, min=1, optional=True),
+    "num_out_degrees": Key(None, "One more than the largest out-degree.", type=int, min=1, optional=True),
+}
+
 GROUPS: Groups = {
     "posenc_RPEARL": ("R-PEARL: Φ on random signals, averaged over the samples.", _RPEARL),
     "posenc_BPEARL": ("B-PEARL: Φ on the standard basis, summed over it.", _BPEARL),
@@ -289,5 +300,9 @@ GROUPS: Groups = {
         {"enable": _ENABLE, "raw_norm_type": _RAW_NORM, **_eigen(fewest=1)},
     ),
     "posenc_GSN": ("GSN: counts of the cycles and cliques through every node.", _GSN),
+    "posenc_GraphormerBias": (
+        "GraphormerBias: degrees on the nodes, shortest paths as a bias of the attention.",
+        _GRAPHORMER_BIAS,
+    ),
     "posenc_RandomID": ("RandomID: random identifiers of the nodes.", _RANDOM_ID),
 }

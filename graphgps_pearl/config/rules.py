@@ -18,6 +18,7 @@ from graphgps_pearl.config.posenc import NEEDED, SET_UP, kernel_times
 from graphgps_pearl.config.schema import SCHEMA, get, put
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.vocabulary import (
+    BIASED,
     CLASSIFICATION_LOSSES,
     EDGE_HEADS,
     ENCODING_MODELS,
@@ -117,7 +118,7 @@ def _set_up_encodings(cfg: CfgNode, layers: Mapping[str, int]) -> Iterator[str]:
 
 def check(cfg: CfgNode, name: str = "config") -> None:
     """Raise the first problem, with ``name`` (the file) before it."""
-    for rules in (_data, _task, _gps_layers, _encodings, _pearl, _pairs, _edges, _schedule):
+    for rules in (_data, _task, _gps_layers, _graphormer, _encodings, _pearl, _pairs, _edges, _schedule):
         for problem in rules(cfg):
             raise ConfigError(f"{name}: {problem}")
 
@@ -197,12 +198,7 @@ def _gps_layers(cfg: CfgNode) -> Iterator[str]:
         return
     if san and gt.layer_type != "SANLayer":
         yield f"gt.layer_type = {gt.layer_type}: expected SANLayer for model.type SANTransformer"
-    if attention == "BiasedTransformer":
-        yield (
-            f"gt.layer_type = {gt.layer_type}: Graphormer's attention is not offered; the nearest is "
-            f"{local}+Transformer with BPEARL and posenc_BPEARL.pair_bias = shared"
-        )
-    if not san and (local not in LOCAL_LAYERS or attention not in GLOBAL_LAYERS):
+    if not san and (local not in LOCAL_LAYERS or attention not in (*GLOBAL_LAYERS, BIASED)):
         known = {"+".join(pair).lower(): "+".join(pair) for pair in product(LOCAL_LAYERS, GLOBAL_LAYERS)}
         near = get_close_matches(gt.layer_type.lower(), known, n=1)
         yield (
@@ -235,6 +231,43 @@ def _gps_layers(cfg: CfgNode) -> Iterator[str]:
             yield f"{wrong}{local} in gt.layer_type {reads}; use GINE+{attention}, or False"
     if gt.batch_norm and gt.layer_norm:
         yield "gt.layer_norm = True: cannot go with gt.batch_norm = True; set one of them False"
+
+
+def _graphormer(cfg: CfgNode) -> Iterator[str]:
+    bias, settings, name = cfg.posenc_GraphormerBias, cfg.graphormer, cfg.dataset.node_encoder_name
+    named, biased = "GraphormerBias" in encodings(cfg), _parts(cfg)[1] == BIASED
+    graphormer, kind = cfg.model.type == "Graphormer", cfg.gt.layer_type
+    if graphormer and settings.embed_dim != cfg.gnn.dim_inner:
+        yield f"graphormer.embed_dim = {settings.embed_dim}: must equal gnn.dim_inner = {cfg.gnn.dim_inner}"
+    if graphormer and settings.embed_dim % settings.num_heads:
+        yield f"graphormer.num_heads = {settings.num_heads}: must divide embed_dim = {settings.embed_dim}"
+    given = named and not bias.node_degrees_only
+    if biased and not given:
+        yield f"gt.layer_type = {kind}: needs GraphormerBias in {NAME}, with node_degrees_only False"
+    if biased and settings.num_heads != cfg.gt.n_heads:
+        yield f"graphormer.num_heads = {settings.num_heads}: must equal gt.n_heads = {cfg.gt.n_heads}"
+    if given and not biased and not graphormer:
+        where = f"gt.layer_type = {kind}" if cfg.model.type == "GPSModel" else f"model.type {cfg.model.type}"
+        yield (
+            f"{NAME} = {name}: {where} does not read the bias of GraphormerBias; use model.type Graphormer "
+            "or BiasedTransformer in gt.layer_type, or posenc_GraphormerBias.node_degrees_only True"
+        )
+    token = named and settings.use_graph_token
+    if cfg.model.graph_pooling == "graph_token" and not token:
+        yield "model.graph_pooling = graph_token: needs GraphormerBias and graphormer.use_graph_token True"
+    if not named:
+        return
+    for key in ("num_in_degrees", "num_out_degrees", *(["num_spatial_types"] if given else [])):
+        if bias[key] is None:
+            yield f"posenc_GraphormerBias.{key} = null: expected a number, as GraphormerBias is named"
+    if token and name.split("+")[-1] != "GraphormerBias":
+        yield (
+            f"{NAME} = {name}: encodings behind GraphormerBias do not know the graph token; name it last, or "
+            "set graphormer.use_graph_token False"
+        )
+    head = cfg.dataset.task if cfg.gnn.head == "default" else cfg.gnn.head
+    if token and head not in GRAPH_HEADS:
+        yield f"graphormer.use_graph_token = True: gnn.head = {head} is not for graphs; set it False"
 
 
 def _encodings(cfg: CfgNode) -> Iterator[str]:

@@ -56,16 +56,6 @@ _NO_EFFECT: Table = (
     ("the heat-kernel encoding is not offered", _in("posenc_HKdiagSE", _POSENC)),
     ("the electrostatic encoding is not offered",
         _in("posenc_ElstaticSE", {**_POSENC, "kernel.times_func": "range(10)"})),
-    ("Graphormer is not offered", {
-        **_in("posenc_GraphormerBias", {
-            "enable": False, "node_degrees_only": False, "dim_pe": 0,
-            "num_spatial_types": int, "num_in_degrees": int, "num_out_degrees": int,
-        }),
-        **_in("graphormer", {
-            "num_layers": 6, "embed_dim": 80, "num_heads": 4, "dropout": 0.0, "attention_dropout": 0.0,
-            "mlp_dropout": 0.0, "input_dropout": 0.0, "use_graph_token": True,
-        }),
-    }),
     ("equal rows of B-PEARL are found in every batch", {"posenc_BPEARL.plan": "batch"}),
     ("losses are means over the labels", {"model.size_average": "mean"}),
     ("the budget is train.max_params", {"model.match_upper": True}),

@@ -41,8 +41,6 @@ def find(
     known = sorted({*registered, *ours} - {n for n in registered if "+" in n})
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    if name == "GraphormerBias":
-        hint = ", since Graphormer is not offered; BPEARL with posenc_BPEARL.pair_bias shared is the nearest"
     raise ConfigError(f"{key}: there is no encoder {name!r}{hint} (there are {', '.join(known)})")
 
 

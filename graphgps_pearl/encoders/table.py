@@ -11,6 +11,7 @@ from graphgps_pearl.encoders.base import PosEncEncoder
 from graphgps_pearl.encoders.basisnet import BasisNetNodeEncoder
 from graphgps_pearl.encoders.dummy_edge import DummyEdgeEncoder
 from graphgps_pearl.encoders.equivstable import EquivStableLapPENodeEncoder
+from graphgps_pearl.encoders.graphormer import GraphormerBiasEncoder
 from graphgps_pearl.encoders.gsn import GSNNodeEncoder
 from graphgps_pearl.encoders.lappe import LapPENodeEncoder
 from graphgps_pearl.encoders.linear import (
@@ -51,7 +52,12 @@ POSITIONAL_ENCODERS: dict[str, type[PosEncEncoder]] = {
         RandomIDNodeEncoder,
     )
 }
-NODE_ENCODERS: dict[str, Callable[..., nn.Module]] = {**DATA_ENCODERS, **POSITIONAL_ENCODERS}
+#: It adds to columns instead of taking some, so it is no :class:`PosEncEncoder`.
+NODE_ENCODERS: dict[str, Callable[..., nn.Module]] = {
+    **DATA_ENCODERS,
+    **POSITIONAL_ENCODERS,
+    "GraphormerBias": GraphormerBiasEncoder,
+}
 EDGE_ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "Bond": BondEncoder,
     "TypeDictEdge": TypeDictEdgeEncoder,

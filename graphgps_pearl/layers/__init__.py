@@ -16,6 +16,7 @@ from graphgps_pearl.layers.gps_layer import (
     Norm,
     build_gps_layer,
 )
+from graphgps_pearl.layers.graphormer import GraphormerLayer, PathBias
 from graphgps_pearl.layers.layout import Layout, squared_distance
 from graphgps_pearl.layers.local import (
     LOCAL_MODELS,
@@ -45,6 +46,7 @@ __all__ = [
     "GPSLayer",
     "Gate",
     "GatedGCN",
+    "GraphormerLayer",
     "Layout",
     "LinearAttention",
     "LocalSettings",
@@ -53,6 +55,7 @@ __all__ = [
     "Norm",
     "PairBiasProjection",
     "PairStream",
+    "PathBias",
     "SANLayer",
     "activation",
     "build_gps_layer",

@@ -23,6 +23,7 @@ from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers import (
     ACTIVATIONS,
     Activation,
+    GraphormerLayer,
     Layout,
     LocalSettings,
     MessagePassingLayer,
@@ -34,7 +35,7 @@ from graphgps_pearl.layers import (
 from graphgps_pearl.networks.heads import EdgeHead, GraphHead, NodeHead, graph_mlp, plain_mlp, san_mlp
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
 from graphgps_pearl.networks.pooling import POOLINGS
-from graphgps_pearl.vocabulary import EDGE_HEADS, MESSAGE_PASSING, NODE_HEADS
+from graphgps_pearl.vocabulary import BIASED, EDGE_HEADS, MESSAGE_PASSING, NODE_HEADS
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +63,8 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
 
 def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     local, _, attention = cfg.gt.layer_type.partition("+")
+    # GraphGPS has two names for it; any encoding that gives a bias of the attention is read.
+    attention = "Transformer" if attention == BIASED else attention
     encoder = _encoder(cfg, dim_in, reads_edges(local))
     layers = [
         build_gps_layer(
@@ -119,10 +122,20 @@ def _san_transformer(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     return _network(cfg, _encoder(cfg, dim_in, edges_are_read=True), layers, dim_out)
 
 
+def _graphormer(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
+    settings = cfg.graphormer
+    dropouts = (settings.dropout, settings.attention_dropout, settings.mlp_dropout)
+    layers = [
+        GraphormerLayer(settings.embed_dim, settings.num_heads, *dropouts) for _ in range(settings.num_layers)
+    ]
+    return _network(cfg, _encoder(cfg, dim_in, edges_are_read=False), layers, dim_out)
+
+
 NETWORKS: dict[str, Callable[[Any, int, int], nn.Module]] = {
     "GPSModel": _gps_model,
     "custom_gnn": _custom_gnn,
     "SANTransformer": _san_transformer,
+    "Graphormer": _graphormer,
 }
 
 
@@ -185,7 +198,8 @@ def build_head(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
         cosine = cfg.model.edge_decoding == "cosine_similarity"
         return EdgeHead(HEADS[name](cfg, dim_in, dim_in), cosine, cfg.dataset.resample_negative)
     pool = _registered(cfg, register.pooling_dict, POOLINGS, cfg.model.graph_pooling, "model.graph_pooling")
-    return GraphHead(pool, HEADS[name](cfg, dim_in, dim_out))
+    norm = nn.LayerNorm(dim_in) if name == "graphormer_graph" else None
+    return GraphHead(pool, HEADS[name](cfg, dim_in, dim_out), norm)
 
 
 def _graph_mlp(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
@@ -195,6 +209,7 @@ def _graph_mlp(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
 HEADS: dict[str, Callable[[Any, int, int], nn.Module]] = {
     **dict.fromkeys(("graph", *NODE_HEADS, *EDGE_HEADS), _graph_mlp),
     "san_graph": lambda cfg, dim_in, dim_out: san_mlp(dim_in, dim_out, _activation(cfg)),
+    "graphormer_graph": lambda cfg, dim_in, dim_out: nn.Linear(dim_in, dim_out),
     "mlp_graph": lambda cfg, dim_in, dim_out: plain_mlp(
         dim_in, dim_out, cfg.gnn.layers_post_mp, _activation(cfg), cfg.gnn.dropout
     ),
@@ -247,4 +262,5 @@ def _activation(cfg: Any) -> Activation:
 
 
 def _layer_type(cfg: Any) -> str:
-    return str(cfg.gt.layer_type if cfg.model.type == "GPSModel" else cfg.gnn.layer_type)
+    names = {"GPSModel": cfg.gt.layer_type, "custom_gnn": cfg.gnn.layer_type}
+    return str(names.get(cfg.model.type, cfg.model.type))

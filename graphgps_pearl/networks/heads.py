@@ -5,7 +5,8 @@ name have:
 
 - ``graph``: hidden layers of one width, each relu(W z + b) scaled to unit length, as GraphGym's MLP does;
 - ``san_graph``: two hidden layers, the width halved each time;
-- ``mlp_graph``: hidden layers as wide as the input, dropout before every linear layer.
+- ``mlp_graph``: hidden layers as wide as the input, dropout before every linear layer;
+- ``graphormer_graph``: layer norm of the nodes before the pooling, then one linear layer.
 
 ``node`` (in GraphGPS also ``inductive_node``) is the MLP of ``graph`` without the pooling; ``edge`` (also
 ``inductive_edge``) multiplies what it gives for the two nodes of a pair.
@@ -68,14 +69,18 @@ class GraphHead(nn.Module):
     Args:
         pool: nodes to graphs: ``add``, ``mean``, ``max``, or a function that is called as ``pool(x, index)``.
         mlp: [B, F] to [B, dim_out].
+        norm: of the nodes before they are pooled.
     """
 
-    def __init__(self, pool: str | Callable[..., Tensor], mlp: nn.Module) -> None:
+    def __init__(
+        self, pool: str | Callable[..., Tensor], mlp: nn.Module, norm: nn.Module | None = None
+    ) -> None:
         super().__init__()
-        self.pool, self.mlp = Pool(pool), mlp
+        self.norm, self.pool, self.mlp = norm, Pool(pool), mlp
 
     def predict(self, x: Tensor, index: Tensor, num_graphs: int) -> Tensor:
         """Nodes [N, F], their graphs [N] and the number of graphs to [B, dim_out]."""
+        x = x if self.norm is None else self.norm(x)
         return self.mlp(self.pool(x, index, num_graphs))
 
     def forward(self, batch: Any) -> tuple[Tensor, Tensor | None]:

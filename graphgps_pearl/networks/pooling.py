@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
 
 from graphgps_pearl.layers import pick
 
+
+def first_node(x: Tensor, index: Tensor, num_graphs: int) -> Tensor:
+    """The first node of every graph, which is the graph token where there is one."""
+    return x[torch.searchsorted(index, torch.arange(num_graphs, device=index.device))]
+
+
 POOLINGS: dict[str, Callable[..., Tensor]] = {
     "add": global_add_pool,
     "mean": global_mean_pool,
     "max": global_max_pool,
+    "graph_token": first_node,
 }
 
 

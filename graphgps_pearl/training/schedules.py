@@ -35,6 +35,17 @@ def linear_with_warmup(epoch: int, num_warmup_epochs: int, max_epoch: int) -> fl
     return max(0.0, (max_epoch - epoch) / max(1, max_epoch - num_warmup_epochs))
 
 
+def polynomial_with_warmup(
+    epoch: int, num_warmup_epochs: int, max_epoch: int, base_lr: float, end: float = 1e-7
+) -> float:
+    """Warm up from zero, then fall along a line (a polynomial of degree 1) to the learning rate ``end``."""
+    if epoch < num_warmup_epochs:
+        return epoch / max(1, num_warmup_epochs)
+    left = max(0.0, (max_epoch - epoch) / max(1, max_epoch - num_warmup_epochs))
+    least = min(1.0, end / base_lr)
+    return (1 - least) * left + least
+
+
 def step(epoch: int, steps: Sequence[int], lr_decay: float) -> float:
     """Multiply by ``lr_decay`` at each of the epochs in ``steps``."""
     return lr_decay ** sum(epoch >= s for s in steps)
@@ -47,6 +58,7 @@ def make_schedule(
     num_warmup_epochs: int = 0,
     steps: Sequence[int] = (),
     lr_decay: float = 0.1,
+    base_lr: float = 1.0,
 ) -> Schedule:
     """The factor by epoch that ``optim.scheduler`` names (one throughout for ``reduce_on_plateau``)."""
     schedules: dict[str, Schedule] = {
@@ -56,6 +68,9 @@ def make_schedule(
         "cos": lambda epoch: cosine_with_warmup(epoch, 0, max_epoch),
         "cosine_with_warmup": lambda epoch: cosine_with_warmup(epoch, num_warmup_epochs, max_epoch),
         "linear_with_warmup": lambda epoch: linear_with_warmup(epoch, num_warmup_epochs, max_epoch),
+        "polynomial_with_warmup": lambda epoch: polynomial_with_warmup(
+            epoch, num_warmup_epochs, max_epoch, base_lr
+        ),
     }
     return schedules[name]
 

@@ -123,6 +123,7 @@ class GraphTask(pl.LightningModule):
             num_warmup_epochs=optim.num_warmup_epochs,
             steps=optim.steps,
             lr_decay=optim.lr_decay,
+            base_lr=optim.base_lr,
         )
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:

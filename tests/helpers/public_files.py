@@ -294,6 +294,7 @@ def write_small(folder: Path, data_format: str, name: str) -> None:
         write_malnet(folder)
     elif data_format in ("PyG-WebKB", "PyG-Actor", "PyG-WikipediaNetwork"):
         stem = "film" if data_format == "PyG-Actor" else name
-        write_geom_gcn(folder, stem, {"film": 932, "chameleon": 2325, "squirrel": 2089}.get(stem, 1703))
+        columns = {"film": 932, "chameleon": 2325, "squirrel": 2089}.get(stem, 1703)
+        write_geom_gcn(folder, stem, columns, nodes=30)  # degrees within those of the public graphs
     else:
         raise ValueError(f"no small files of {data_format}, {name}")

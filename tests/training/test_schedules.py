@@ -20,6 +20,13 @@ def test_linear_with_warmup():
     assert [factor(e) for e in (1, 2, 6, 10)] == pytest.approx([0.5, 1, 0.5, 0])
 
 
+def test_polynomial_with_warmup_ends_at_a_rate():
+    factor = make_schedule("polynomial_with_warmup", max_epoch=10, num_warmup_epochs=2, base_lr=1e-3)
+    assert [factor(e) for e in (0, 1, 2)] == pytest.approx([0, 0.5, 1])
+    assert 1e-3 * factor(6) == pytest.approx((1e-3 - 1e-7) / 2 + 1e-7)
+    assert 1e-3 * factor(10) == 1e-3 * factor(12) == pytest.approx(1e-7)
+
+
 def test_step_equals_torch():
     factor = make_schedule("step", max_epoch=10, steps=(3, 6), lr_decay=0.1)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)

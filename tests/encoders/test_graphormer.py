@@ -1,0 +1,151 @@
+"""GraphormerBias: what is computed for each graph, and what the network gets."""
+
+from itertools import pairwise
+
+import networkx as nx
+import pytest
+import torch
+from helpers.graphs import random_graph
+from torch_geometric.data import Batch, Data
+
+from graphgps_pearl import config, encoders, networks
+from graphgps_pearl.contracts import EncoderOutput
+from graphgps_pearl.encoders.graphormer import AddShortestPaths
+from graphgps_pearl.errors import ConfigError, DataError
+
+WORDS: dict[str, object] = {
+    "dataset.format": "PyG-ZINC",
+    "dataset.task": "graph",
+    "dataset.task_type": "regression",
+    "metric_best": "mae",
+    "metric_agg": "argmin",
+    "dataset.node_encoder": True,
+    "dataset.node_encoder_name": "TypeDictNode+GraphormerBias",
+    "dataset.node_encoder_num_types": 28,
+    "dataset.node_encoder_bn": False,
+    "dataset.edge_encoder_num_types": 4,
+    "posenc_GraphormerBias.num_spatial_types": 5,
+    "posenc_GraphormerBias.num_in_degrees": 12,
+    "posenc_GraphormerBias.num_out_degrees": 12,
+    "model.type": "Graphormer",
+    "model.loss_fun": "l1",
+    "model.graph_pooling": "graph_token",
+    "graphormer.num_layers": 2,
+    "graphormer.embed_dim": 16,
+    "gnn.dim_inner": 16,
+    "gnn.head": "graphormer_graph",
+}
+GPS: dict[str, object] = {
+    "model.type": "GPSModel",
+    "gt.layer_type": "GINE+BiasedTransformer",
+    "gt.dim_hidden": 16,
+    "gt.n_heads": 4,
+    "gnn.head": "san_graph",
+    "dataset.edge_encoder": True,
+    "dataset.edge_encoder_name": "TypeDictEdge",
+}
+
+
+def load(**changes: object):
+    words = WORDS | {key.replace("__", "."): value for key, value in changes.items()}
+    return config.parse("{}", [str(word) for item in words.items() for word in item])
+
+
+def gps(**changes: object):
+    return load(**{key.replace(".", "__"): value for key, value in GPS.items()} | changes)
+
+
+def graph(n: int, seed: int = 0) -> Data:
+    torch.manual_seed(seed)
+    edges = random_graph(n)
+    return Data(
+        x=torch.randint(28, (n, 1)),
+        edge_index=edges,
+        edge_attr=torch.randint(1, 4, (edges.size(1),)),
+        num_nodes=n,
+        y=torch.zeros(1),
+    )
+
+
+def batch_of(cfg, *graphs: Data) -> Batch:
+    (transform,) = encoders.required_transforms(cfg)
+    return Batch.from_data_list([transform(one.clone()) for one in graphs])
+
+
+@pytest.mark.parametrize("n", [1, 6, 11])
+def test_paths_are_networkxs(n: int) -> None:
+    data = AddShortestPaths(4, 20, 20)(graph(n, n))
+    net = nx.DiGraph()
+    net.add_nodes_from(range(n))
+    types = {}
+    for (u, v), kind in zip(data.edge_index.T.tolist(), data.edge_attr.tolist(), strict=True):
+        net.add_edge(u, v)
+        types[u, v] = kind
+    distance, path = data.graphormer_distance.view(n, n), data.graphormer_path.view(n, n, 4)
+    for i, found in nx.all_pairs_shortest_path(net):
+        for j in range(n):
+            nodes = found.get(j, [])[:4]
+            assert distance[i, j] == (len(nodes) - 1 if nodes else 4)
+            expected = [types[edge] for edge in pairwise(nodes)]
+            assert path[i, j].tolist() == expected + [0] * (4 - len(expected))
+    assert data.graphormer_degrees.tolist() == [[net.in_degree(v), net.out_degree(v)] for v in range(n)]
+
+
+@pytest.mark.parametrize("make", [load, gps])
+def test_a_graph_is_predicted_alike_alone_in_a_batch_and_renumbered(make) -> None:
+    cfg = make()
+    torch.manual_seed(0)
+    network = networks.build(cfg, 1, 1).double().eval()
+    graphs = [graph(n, n) for n in (7, 2, 9)]
+    together, _ = network(batch_of(cfg, *graphs))
+    alone = torch.cat([network(batch_of(cfg, one))[0] for one in graphs])
+    torch.testing.assert_close(together, alone)
+    # A path, whose shortest paths are unique whatever the numbers.
+    line = torch.arange(6)
+    edges = torch.stack((line[:-1], line[1:]))
+    data = Data(x=torch.arange(6).view(-1, 1), edge_index=torch.cat((edges, edges.flip(0)), 1), num_nodes=6)
+    data.edge_attr, data.y = torch.tensor([1, 2, 3, 1, 2] * 2), torch.zeros(1)
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    moved = Data(x=data.x[order], edge_index=order.argsort()[data.edge_index], edge_attr=data.edge_attr)
+    moved.y = data.y
+    first, second = (network(batch_of(cfg, one))[0] for one in (data, moved))
+    torch.testing.assert_close(first, second)
+
+
+def test_the_token_comes_first_and_edges_follow_their_nodes() -> None:
+    cfg = gps()
+    encoder = networks.build(cfg, 1, 1).encoder
+    graphs = [graph(4, 1), graph(3, 2)]
+    plain, encoded = batch_of(cfg, *graphs), encoder(batch_of(cfg, *graphs))
+    token = encoder.node_encoder.encoders[-1].token
+    assert encoded.batch.tolist() == [0] * 5 + [1] * 4 and encoded.ptr.tolist() == [0, 5, 9]
+    assert encoded.x[[0, 5]].equal(token.expand(2, -1))
+    assert (encoded.edge_index - plain.edge_index).equal(plain.batch[plain.edge_index] + 1)
+    assert EncoderOutput.of(encoded).bias_of_layer(0).shape == (2, 4, 5, 5)
+
+
+def test_data_that_does_not_fit_is_named() -> None:
+    with pytest.raises(DataError, match=r"num_in_degrees: 2, but .* in-degree [2-9].*at least"):
+        AddShortestPaths(4, 2, 99)(graph(8))
+    cfg = load(dataset__edge_encoder_num_types=2)
+    with pytest.raises(DataError, match="edge_encoder_num_types: 2, but an edge has type 3"):
+        networks.build(cfg, 1, 1)(batch_of(cfg, graph(9)))
+
+
+@pytest.mark.parametrize(
+    ("make", "changes", "said"),
+    [
+        (load, {"graphormer__embed_dim": 20}, "graphormer.embed_dim = 20: must equal gnn.dim_inner = 16"),
+        (load, {"graphormer__num_heads": 5}, "graphormer.num_heads = 5: must divide embed_dim = 16"),
+        (load, {"posenc_GraphormerBias__num_in_degrees": "null"}, "num_in_degrees = null: expected a number"),
+        (load, {"graphormer__use_graph_token": False}, "graph_token: needs GraphormerBias and"),
+        (load, {"gnn__head": "node", "dataset__task": "node"}, "use_graph_token = True: gnn.head = node"),
+        (gps, {"gt__n_heads": 2}, "graphormer.num_heads = 4: must equal gt.n_heads = 2"),
+        (gps, {"gt__layer_type": "GINE+Transformer"}, "does not read the bias of GraphormerBias"),
+        (gps, {"posenc_GraphormerBias__node_degrees_only": True}, "BiasedTransformer: needs GraphormerBias"),
+        (gps, {"dataset__node_encoder_name": "TypeDictNode+GraphormerBias+RWSE"}, "name it last"),
+    ],
+)
+def test_contradictions_are_refused(make, changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said.replace("+", r"\+")):
+        make(**changes)
