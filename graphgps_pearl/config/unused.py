@@ -90,10 +90,17 @@ _NO_EFFECT: Table = (
 )  # fmt: skip
 
 
+def _mode(value: str) -> str | None:
+    if value in ("custom", "standard"):
+        return None
+    wrong = "expected one of custom, standard"
+    if "inference" not in value:
+        return wrong
+    return f"{wrong}; of a trained run result.json has all metrics, and graphgps-pearl predict RUN predicts"
+
+
 # Refused, since ignoring them would give another run than the file asks for.
-_CHECKS: dict[str, dict[str, Any]] = {
-    "train.mode": {"choices": ("custom", "standard")},
-}
+_CHECKS: dict[str, dict[str, Any]] = {"train.mode": {"check": _mode}}
 
 
 def _key(name: str, default: Value, reason: str, always: bool) -> Key:

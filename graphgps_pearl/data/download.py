@@ -57,7 +57,7 @@ def fetch_file(url: str, target: Path, known_hash: str | None) -> None:
     """Download ``url`` to ``target``, whole and with the right checksum, or not at all.
 
     ``known_hash`` is ``md5:...`` or ``sha256:...``; None only where the publisher names none and the content
-    is checked after reading.
+    is checked after reading. Then a line says what the file's is. A file that is there already is used.
     """
     import pooch
     import requests
@@ -87,6 +87,14 @@ def fetch_file(url: str, target: Path, known_hash: str | None) -> None:
         raise DataError(f"{url}: has another checksum than {known_hash}; {by_hand}") from error
     except OSError as error:
         raise DataError(cache.write_failed(target, error)) from error
+    if known_hash is None:
+        log.info(
+            "%s has no published checksum, its content is checked instead; this one is sha256:%s; "
+            "to use a copy that you trust, put it at %s",
+            url,
+            pooch.file_hash(str(target)),
+            target,
+        )
 
 
 def _reason(error: Exception) -> str:

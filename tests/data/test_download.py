@@ -53,6 +53,23 @@ def test_a_file_arrives_whole(server: str, tmp_path: Path, page: str, known: str
     assert [path.name for path in target.parent.iterdir()] == ["file"]
 
 
+def test_without_a_published_checksum_one_line_says_the_files_own_and_where_to_put_another(
+    server: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = tmp_path / "file"
+    with caplog.at_level("INFO"):
+        fetch_file(f"{server}/whole", target, None)
+    said = [line for line in caplog.messages if SHA256 in line]
+    assert len(said) == 1 and f"put it at {target}" in said[0] and len(said[0].splitlines()) == 1
+    target.write_bytes(b"a copy of mine")
+    fetch_file(f"{server}/whole", target, None)
+    assert target.read_bytes() == b"a copy of mine"
+    caplog.clear()
+    with caplog.at_level("INFO"):
+        fetch_file(f"{server}/whole", tmp_path / "other", SHA256)
+    assert not any(SHA256 in line for line in caplog.messages)
+
+
 @pytest.mark.parametrize(
     ("page", "known", "message"),
     [
