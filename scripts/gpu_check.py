@@ -41,7 +41,7 @@ DEFAULT = (
     "zinc-none",
     "zinc-rwse",
     "zinc-bpearl",
-    "zinc-rpearl",
+    "zinc-rpearl-paper",
     "peptides-func-bpearl:32",
     "peptides-func-bpearl:200",
 )

@@ -117,6 +117,11 @@ class SampleRows(CachedTaps):
         """The graph of each row, :obj:`[N * M]`."""
         return self.graphs.graph.repeat_interleave(self.num_samples)
 
+    def _checked_taps(self, x: Tensor, num_taps: int) -> Tensor:
+        if self.operators.gso in ("sym_adjacency", "random_walk"):  # their powers do not grow
+            return self._make_taps(x, num_taps)
+        return super()._checked_taps(x, num_taps)  # a device has to wait for the answer
+
     def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
         return torch.stack(taps(x, lambda power: self._apply(self.operators.shift, power), num_taps), dim=1)
 

@@ -112,7 +112,8 @@ def tap_moments(taps: Tensor) -> Tensor:
     k = torch.arange(num_taps, device=taps.device)
     power = (k.unsqueeze(1) + k).flatten()  # [K * K], j + k
     total = taps.new_zeros(taps.size(0), 2 * num_taps - 1).index_add(1, power, covariance.flatten(1))
-    return (total / torch.bincount(power).to(taps.dtype))[:, 1:]
+    ways = num_taps - (torch.arange(2 * num_taps - 1, device=taps.device) - (num_taps - 1)).abs()
+    return (total / ways.to(taps.dtype))[:, 1:]
 
 
 def merge_moments(a: Moments, b: Moments) -> Moments:

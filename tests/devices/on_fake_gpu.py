@@ -40,7 +40,7 @@ NAMES = (
     *(
         "zinc-bpearl-paper",
         "zinc-bpearl-plus",
-        "zinc-rpearl-moments",
+        "zinc-rpearl-paper",
         "zinc-bpearl-gatedgcn",
         "zinc-bpearl-pna",
     ),
@@ -218,7 +218,8 @@ CEILINGS = {
     "zinc-none": (695, 1),
     "zinc-rwse": (703, 1),
     "zinc-bpearl": (862, 1),
-    "zinc-rpearl": (1000, 1),
+    "zinc-rpearl": (910, 1),
+    "zinc-rpearl-paper": (1000, 1),
 }
 
 

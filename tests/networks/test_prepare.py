@@ -22,7 +22,7 @@ MERGED = ["posenc_BPEARL.quotient", "True"]
 CASES = {
     "zinc-none": [],
     "zinc-bpearl": [],
-    "zinc-rpearl-moments": [],
+    "zinc-rpearl": [],
     "peptides-bpearl": [],
     "zinc-bpearl-gatedgcn": ["gt.layer_type", "GINE+Performer"],
 }
