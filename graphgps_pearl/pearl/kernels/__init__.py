@@ -5,8 +5,9 @@ r"""Optional fast paths. Each gives what the plain lines give, to 1e-9 in float6
 - :mod:`.folded` is a layer in evaluation without gradients, on a CPU: norms are folded into the linear maps.
   It serves any activation, with batch norm or without a norm.
 - :mod:`.quotient` (with :mod:`.plan` and :mod:`.colours`) computes one row for all pairs (v, m) of B-PEARL
-  that must be equal. It serves any device and norm where that is faster: where the signal does not reach all
-  of the graph; no edge weights, and at most one generalised layer, which has to be the first.
+  that must be equal, or leaves out those that the signal does not reach. It serves any device and norm where
+  that is faster: where the signal does not reach all of the graph; no edge weights, and at most one
+  generalised layer, which has to be the first.
 - :mod:`.device_norm` is the norm of such rows in few operations, on other devices than a CPU.
 
 docs/speed.md has what each buys.
@@ -29,6 +30,7 @@ from graphgps_pearl.pearl.phi import GINLayer, Layer, Phi, TapLayer
 from graphgps_pearl.pearl.rows import Rows
 
 _REFINING = 850  # multiplications that one round of refinement costs, for each pair within reach
+_MOST = 0.75  # if more of the pairs than this are within reach, all pairs are quicker than a list of them
 
 
 def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor | None:
@@ -67,15 +69,20 @@ def _chain(weights: list[Tensor], norms: nn.ModuleList | list[nn.Module], x: Ten
 def pair_rows(
     phi: Phi, graphs: Graphs, gso: str, dtype: torch.dtype, quotient: bool | None, keep_pairs: bool
 ) -> QuotientRows | None:
-    """One row for each set of pairs that must be equal, or None where all pairs are to be used."""
+    """Fewer rows than all pairs: one for each set of equal pairs, or none for pairs that no signal reaches.
+
+    None where all pairs are to be used.
+    """
     depths = taps_and_layers(phi)
     if quotient is False or depths is None or graphs.edge_weight is not None:
         return None
-    if quotient is None and not _merging_pays(phi, depths, graphs):
-        return None
     # A norm over one graph at a time makes rows of different graphs different.
     separate = any(isinstance(module, GraphNorm) for module in phi.modules())
-    plan = build_plan(graphs, *depths, gso, separate=separate, keep_pairs=keep_pairs)
+    reach = _share_in_reach(depths, graphs)
+    merged = quotient is True or _merging_pays(phi, depths, reach)
+    if not merged and (separate or min(reach, 1) > _MOST):
+        return None
+    plan = build_plan(graphs, *depths, gso, separate=separate, keep_pairs=keep_pairs, refined=merged)
     return QuotientRows(plan, gso, dtype, graphs)
 
 
@@ -94,19 +101,27 @@ def taps_and_layers(phi: Phi) -> tuple[int, int] | None:
     return (num_taps, len(gin)) if all(type(layer) is GINLayer for layer in gin) else None
 
 
-def _merging_pays(phi: Phi, depths: tuple[int, int], graphs: Graphs) -> bool:
-    """Whether merging saves more multiplications than refinement costs.
+def _share_in_reach(depths: tuple[int, int], graphs: Graphs) -> float:
+    """Pairs that the signal reaches in all rounds, as a share of all; above 1 where it reaches all sooner.
 
-    After r rounds the signal has reached about 2 r nodes, and of the pairs within reach one in four, or
-    fewer, equals another; that share of each layer is saved. Refinement costs about :data:`_REFINING`
-    multiplications for each pair within reach and round.
+    A round reaches about 2.8 nodes of a molecule.
     """
-    rounds, pairs = num_rounds(*depths), graphs.num_pairs
-    reached = 2 * graphs.num_nodes / max(pairs, 1)  # share of the pairs, in each round
+    return 2.8 * num_rounds(*depths) * graphs.num_nodes / max(graphs.num_pairs, 1)
+
+
+def _merging_pays(phi: Phi, depths: tuple[int, int], reach: float) -> bool:
+    """Whether merging saves more multiplications than refinement costs, for each pair within reach.
+
+    In the end one pair in four equals another. Before, the number of different rows grows with the rounds,
+    until all pairs are reached. Refinement costs about :data:`_REFINING` multiplications for each pair and
+    round.
+    """
+    rounds = num_rounds(*depths)
+    full = max(rounds / max(reach, 1), 1)  # rounds until no more pairs are reached
     parts = [*phi.layers, *([phi.readout] if phi.readout is not None else [])]
     saved = 0.0
     for number, part in enumerate(parts):
         behind = min(number + max(depths[0] - 1, 0) + (depths[0] == 0), rounds)
         weights = sum(parameter.numel() for parameter in part.parameters())
-        saved += weights * (1 - min(0.75, reached * behind))
-    return saved > _REFINING * rounds * min(1.0, reached * rounds)
+        saved += weights * (1 - 0.75 * min(behind / full, 1))
+    return saved > _REFINING * rounds

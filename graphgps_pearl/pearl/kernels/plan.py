@@ -46,6 +46,7 @@ class Plan:
         diagonal: the row of the last round of each pair (v, v), :obj:`[N]`.
         pair_row: the row of the last round of every pair, node by node in the order of m, :obj:`[sum n^2]`;
             made only where it is asked for.
+        refined: whether rows are merged by colour; else they are the same in every round.
     """
 
     num_taps: int
@@ -60,6 +61,7 @@ class Plan:
     pool_count: Tensor
     diagonal: Tensor
     pair_row: Tensor | None = None
+    refined: bool = True
 
 
 def needs_degrees(num_taps: int, gso: str) -> bool:
@@ -73,17 +75,28 @@ def num_rounds(num_taps: int, num_layers: int) -> int:
 
 
 def build_plan(
-    graphs: Graphs, num_taps: int, num_layers: int, gso: str, separate: bool = False, keep_pairs: bool = False
+    graphs: Graphs,
+    num_taps: int,
+    num_layers: int,
+    gso: str,
+    separate: bool = False,
+    keep_pairs: bool = False,
+    refined: bool = True,
 ) -> Plan:
     """The plan of a batch of graphs.
 
-    ``separate`` never merges rows of different graphs; ``keep_pairs`` stores the row of every pair.
+    ``separate`` never merges rows of different graphs; ``keep_pairs`` stores the row of every pair. Without
+    ``refined`` no colours are looked for: every pair within reach has a row, and the empty pairs.
     """
     rounds, degrees = num_rounds(num_taps, num_layers), needs_degrees(num_taps, gso)
     pairs = _Pairs(graphs, rounds)
     out_degree = torch.bincount(graphs.edge_index[0], minlength=graphs.num_nodes)
     if not degrees:
         out_degree = torch.zeros_like(out_degree)
+    if not refined:
+        return _pairs_within_reach(
+            graphs, pairs, rounds, out_degree, (num_taps, num_layers, degrees), keep_pairs
+        )
     start = 2 * out_degree[pairs.node] + pairs.signal
     if separate:
         start = start + graphs.graph[pairs.node] * (2 * int(out_degree.max()) + 2 if start.numel() else 0)
@@ -104,6 +117,33 @@ def build_plan(
         num_taps, num_layers, degrees, separate, signal, out_degree, tuple(levels), *pool, diagonal, pair_row
     )
     return _without_unused(plan, colour, pairs.weight, count)
+
+
+def _pairs_within_reach(
+    graphs: Graphs,
+    pairs: _Pairs,
+    rounds: int,
+    out_degree: Tensor,
+    depths: tuple[int, int, bool],
+    keep_pairs: bool,
+) -> Plan:
+    """A row for every listed pair, the same in every round. Rows of empty pairs may stand for no pair."""
+    row = torch.arange(pairs.node.numel(), device=out_degree.device)
+    level = Level(row, *pairs.neighbours(graphs))
+    pool = pairs.pool()
+    return Plan(
+        *depths,
+        separate=False,
+        signal=pairs.signal,
+        out_degree=out_degree[pairs.node],
+        levels=(level,) * rounds,
+        pool_size=pool[0],
+        pool_row=pool[1],
+        pool_count=pool[2],
+        diagonal=pairs.diagonal,
+        pair_row=pairs.all() if keep_pairs else None,
+        refined=False,
+    )
 
 
 def _repeated(level: Level) -> Level:
@@ -168,12 +208,16 @@ class _Pairs:
             found.append(code)
         return torch.cat(found).sort().values
 
-    def blocks(self, graphs: Graphs) -> list[Block]:
-        """The pairs by the in-degree of their nodes, with the pairs (u, m) of the neighbours u."""
+    def neighbours(self, graphs: Graphs) -> tuple[Tensor, Tensor]:
+        """How many neighbours each pair has, and these, one pair's after the other's."""
+        source, first_edge, degree = self._entering(graphs)
+        around = source.index_select(0, _ranges(first_edge.index_select(0, self.node), degree))
+        return degree, self._at(around, self._basis.repeat_interleave(degree, output_size=around.numel()))
+
+    def _entering(self, graphs: Graphs) -> tuple[Tensor, Tensor, Tensor]:
+        """The sources of the edges by target, each node's first edge, and the in-degree at each pair."""
         source, target = graphs.edge_index
-        source = source[target.argsort()]
         entering = torch.bincount(target, minlength=graphs.num_nodes)
-        first_edge = entering.cumsum(0) - entering
         degree = entering.index_select(0, self.node)
         needed = 24 * (degree.numel() + int(degree.sum()))
         if needed > MAX_BYTES:
@@ -181,8 +225,13 @@ class _Pairs:
                 f"B-PEARL would need {needed / 2**30:.1f} GiB to find equal rows among {degree.numel():.3g} "
                 f"pairs of nodes; use smaller batches, or R-PEARL, whose cost is linear in the nodes"
             )
+        return source[target.argsort()], entering.cumsum(0) - entering, degree
+
+    def blocks(self, graphs: Graphs) -> list[Block]:
+        """The pairs by the in-degree of their nodes, with the pairs (u, m) of the neighbours u."""
+        source, first_edge, degree = self._entering(graphs)
         blocks = []
-        for d in torch.unique(entering).tolist():
+        for d in torch.unique(degree).tolist():
             item = (degree == d).nonzero().squeeze(1)
             first = first_edge.index_select(0, self.node.index_select(0, item))
             edge = first + torch.arange(d, device=item.device).unsqueeze(1)
@@ -197,6 +246,24 @@ class _Pairs:
         size = torch.cat([self._first, self._first.new_tensor([self._index.numel()])]).diff()
         empty = self.node.numel() - self._first.numel() + nodes.repeat_interleave(size)
         return torch.where(self._index < 0, empty, self._index.long())
+
+    def pool(self) -> tuple[Tensor, Tensor, Tensor]:
+        """For each node its listed pairs, then its empty pair if that stands for any; and the counts."""
+        num_nodes = self._first.numel()
+        listed = self.node.numel() - num_nodes
+        pair_node, empty = self.node[:listed], self.weight[listed:]
+        has_empty = (empty > 0).long()
+        listed_at = torch.bincount(pair_node, minlength=num_nodes)
+        size = listed_at + has_empty
+        before = has_empty.cumsum(0) - has_empty  # empty pairs of earlier nodes
+        index = torch.arange(listed, device=pair_node.device)
+        (node,) = _take(empty > 0, torch.arange(num_nodes, device=pair_node.device))
+        place = torch.cat(
+            [index + before.index_select(0, pair_node), (size.cumsum(0) - 1).index_select(0, node)]
+        )
+        pair = torch.cat([index, listed + node])
+        row = torch.empty_like(pair).scatter_(0, place, pair)
+        return size, row, self.weight.index_select(0, row)
 
     def _at(self, node: Tensor, basis: Tensor) -> Tensor:
         """Index in the list of the pair (node, basis), or else of the node's empty pair."""

@@ -113,6 +113,8 @@ class QuotientRows:
         plan = self.plan
         last = torch.zeros(self._num_rows(len(plan.levels)), dtype=torch.long, device=plan.signal.device)
         multiplicities = [last.index_add_(0, self.row, plan.pool_count.long())]
+        if not plan.refined:  # the rows of all rounds are the same
+            return multiplicities * (len(plan.levels) + 1)
         for round_ in range(len(plan.levels), 0, -1):
             parent = plan.levels[round_ - 1].parent.long()
             multiplicities.append(
@@ -144,9 +146,11 @@ class QuotientRows:
         layers: list[TapRows | LayerRows] = []
         if plan.num_taps:
             steps = list(zip(plan.levels[:rounds], self._matrices[:rounds], strict=True))
-            layers.append(TapRows(steps, plan.out_degree, gso, *weights[rounds]))
+            layers.append(TapRows(steps, plan.out_degree, gso, *weights[rounds], refined=plan.refined))
         layers += [
-            LayerRows(plan.levels[r].parent.long(), self._matrices[r], *weights[r + 1])
+            LayerRows(
+                plan.levels[r].parent.long() if plan.refined else None, self._matrices[r], *weights[r + 1]
+            )
             for r in range(rounds, len(plan.levels))
         ]
         return layers
@@ -177,7 +181,7 @@ class Weighted:
 class LayerRows(Weighted):
     """The rows of a GIN layer."""
 
-    def __init__(self, parent: Tensor, matrix: SparseMatrix, *weights: Any) -> None:
+    def __init__(self, parent: Tensor | None, matrix: SparseMatrix, *weights: Any) -> None:
         super().__init__(*weights)
         self.parent, self.matrix = parent, matrix
 
@@ -190,8 +194,8 @@ class LayerRows(Weighted):
         return self.matrix @ x
 
     def own(self, x: Tensor) -> Tensor:
-        """The value of each row's parent."""
-        return x.index_select(0, self.parent)
+        """The value of each row's parent; ``x`` where the rows of all layers are the same."""
+        return x if self.parent is None else x.index_select(0, self.parent)
 
 
 class TapRows(CachedTaps, Weighted):
@@ -205,9 +209,10 @@ class TapRows(CachedTaps, Weighted):
         out_degree: Tensor,
         gso: str,
         *weights: Any,
+        refined: bool = True,
     ) -> None:
         super().__init__(*weights)
-        self.steps, self.out_degree, self.gso = steps, out_degree, gso
+        self.steps, self.out_degree, self.gso, self.refined = steps, out_degree, gso, refined
 
     @torch.no_grad()
     def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
@@ -215,9 +220,11 @@ class TapRows(CachedTaps, Weighted):
         powers, out_degree = [x], self.out_degree.to(x.dtype).unsqueeze(1)
         for level, matrix in self.steps:
             parent, in_degree = level.parent.long(), level.degree.to(x.dtype).unsqueeze(1)
-            own = powers[-1].index_select(0, parent)
+            own = powers[-1].index_select(0, parent) if self.refined else powers[-1]
             powers.append(_shift(self.gso, matrix, powers[-1], own, in_degree, out_degree))
-            out_degree = out_degree.index_select(0, parent)
+            out_degree = out_degree.index_select(0, parent) if self.refined else out_degree
+        if not self.refined:
+            return torch.stack(powers, dim=1)
         row = torch.arange(len(powers[-1]), device=x.device)  # of the last round, followed back
         columns = [powers[-1]]
         for (level, _), power in zip(reversed(self.steps), reversed(powers[:-1]), strict=True):
@@ -236,7 +243,7 @@ class TapRows(CachedTaps, Weighted):
 
     def own(self, x: Tensor) -> Tensor:
         """The signal of each row, which a skip adds where the layer is one column wide."""
-        for level, _ in self.steps:
+        for level, _ in self.steps if self.refined else []:
             x = x.index_select(0, level.parent.long())
         return x
 

@@ -94,6 +94,29 @@ def test_all_pairs_equal_the_oracle() -> None:
         oracle.assert_matches(module, *data)
 
 
+@pytest.mark.parametrize("data", BATCHES)
+@pytest.mark.parametrize("norm", ["batch", "layer", "none"])
+def test_pairs_within_reach(monkeypatch: pytest.MonkeyPatch, data: str, norm: str) -> None:
+    """Without colours: all that is left out are pairs which no signal reaches."""
+    monkeypatch.setattr(kernels, "build_plan", lambda *a, **b: build_plan(*a, **(b | {"refined": False})))
+    for (i, gso), num_taps in product(enumerate(OPERATORS), (1, 3)):
+        act, skip = ("relu", "tanh")[i % 2], SKIPS[i % 3]
+        module = build(norm=norm, gso=gso, num_taps=num_taps, num_layers=1 + i % 2, act=act, skip=skip)
+        assert_merging_changes_nothing(module, *BATCHES[data])
+    for pool, training in (("sum+max+var", True), ("self", False)):
+        module = build(training, pool=pool, norm=norm, num_taps=0, num_layers=2)
+        assert_merging_changes_nothing(module, *BATCHES[data])
+
+
+def test_rows_within_reach_of_a_chain() -> None:
+    line = torch.stack([torch.arange(8), torch.arange(1, 9)])
+    graphs = check_graphs(torch.cat([line, line.flip(0)], dim=1))
+    found = build_plan(graphs, 2, 1, "random_walk", keep_pairs=True, refined=False)  # two steps
+    assert found.pool_size.tolist() == [4, 5, 6, 6, 6, 6, 6, 5, 4]  # with the empty pair
+    assert int(found.pool_count.sum()) == 81 and found.pair_row is not None
+    assert found.pair_row.view(9, 9)[0].tolist() == [0, 1, 2, *[39] * 6]
+
+
 def test_far_pairs_cost_nothing() -> None:
     """On chains the rows that remain grow with n, and the pairs with n²."""
     rows = {}
@@ -216,7 +239,19 @@ def test_too_large_a_graph_says_so_beforehand(monkeypatch: pytest.MonkeyPatch) -
 
 def merges(module: BPEARL, graphs: Graphs) -> bool:
     rows = kernels.pair_rows(module.phi, graphs, module.gso, torch.float32, module.quotient, False)
-    return rows is not None
+    return rows is not None and rows.plan.refined
+
+
+def test_pairs_out_of_reach_are_left_out_where_merging_does_not_pay() -> None:
+    def rows(num_taps: int, size: int, norm: str = "batch") -> QuotientRows | None:
+        module = BPEARL(28, hidden_dim=32, num_layers=1, num_taps=num_taps, norm=norm)
+        return kernels.pair_rows(
+            module.phi, check_graphs(molecule_like(size)), module.gso, torch.float32, None, False
+        )
+
+    listed = rows(7, 150)
+    assert listed is not None and not listed.plan.refined and listed.num_rows < 150**2 / 3
+    assert rows(7, 20) is None and rows(7, 150, "graph") is None
 
 
 def test_other_stacks_see_all_pairs() -> None:
