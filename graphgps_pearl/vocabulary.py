@@ -35,6 +35,8 @@ ENCODING_MODELS = {
     "GSN": ("Linear", "MLP"),
 }
 
+AST_NODE, AST_EDGE = (98, 10_030, 21), (2, 2)  # values of the columns of ogbg-code2
+
 # layers and networks
 
 LOCAL_LAYERS = ("None", "GCN", "GIN", "GINE", "GAT", "GENConv", "PNA", "CustomGatedGCN")
@@ -58,7 +60,7 @@ ATTENTION_GATES = ("none", "head", "channel")
 LAYER_NORMS = ("batch", "layer", "none")
 NETWORKS = ("GPSModel", "custom_gnn", "SANTransformer", "Graphormer")
 STAGES = ("stack", "skipsum")
-GRAPH_HEADS = ("graph", "san_graph", "mlp_graph", "graphormer_graph")
+GRAPH_HEADS = ("graph", "san_graph", "mlp_graph", "graphormer_graph", "ogb_code_graph")
 NODE_HEADS = ("node", "inductive_node")  # one head; GraphGPS names it by the kind of split
 EDGE_HEADS = ("edge", "inductive_edge")
 EDGE_DECODINGS = ("dot", "cosine_similarity")
@@ -71,7 +73,11 @@ ACTIVATIONS = (
 # training
 
 TASKS = ("node", "edge", "graph", "link_pred")
-TASK_TYPES = ("classification", "classification_binary", "classification_multilabel", "regression")
+TASK_TYPES = (
+    *("classification", "classification_binary", "classification_multilabel", "regression"),
+    "subtoken_prediction",  # the words of a name, ogbg-code2
+)
+NAME_LENGTH, NAME_WORDS = 5, 5002  # words predicted; 5,000 frequent ones, any other, the end
 REGRESSION_LOSSES = ("l1", "mse", "smoothl1")
 CLASSIFICATION_LOSSES = ("cross_entropy", "weighted_cross_entropy")
 METRICS = {  # by dataset.task_type; the first is what metric_best: auto means
@@ -79,6 +85,7 @@ METRICS = {  # by dataset.task_type; the first is what metric_best: auto means
     "classification": ("accuracy", "f1"),
     "classification_binary": ("auc", "ap", "accuracy", "f1"),
     "classification_multilabel": ("ap", "auc", "accuracy", "f1"),
+    "subtoken_prediction": ("f1", "precision", "recall"),
 }
 EXTRA_METRICS = {  # by what is predicted for and dataset.task_type
     ("node", "classification"): ("accuracy-SBM",),

@@ -159,6 +159,9 @@ def _task(cfg: CfgNode) -> Iterator[str]:
             f"dataset.task = {cfg.dataset.task}: gnn.head = {cfg.gnn.head} predicts for graphs; "
             "set dataset.task: graph"
         )
+    if (cfg.gnn.head == "ogb_code_graph") != (task == "subtoken_prediction"):
+        both = f"gnn.head = {cfg.gnn.head}, dataset.task_type = {task}: "
+        yield f"{both}ogb_code_graph goes with subtoken_prediction, and with no other"
     for what, heads in (("node", NODE_HEADS), ("edge", EDGE_HEADS)):
         if cfg.gnn.head in heads and cfg.dataset.task not in (what, *_inductive(cfg.gnn.head)):
             yield (

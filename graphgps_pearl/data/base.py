@@ -32,9 +32,10 @@ class DatasetSpec:
     """What a model needs to know of a dataset, without loading it; ``None`` where it cannot be known.
 
     ``task_type`` is ``regression`` (y float [1, dim_out]), ``classification_binary`` (y float [1, 1], one
-    logit), ``classification_multilabel`` (y float [1, dim_out]) or ``classification`` (y long [1], dim_out
-    classes). Missing labels are NaN, or -1 for classes. Shapes of a graph: x [N, dim_in], edge_index [2, E],
-    edge_attr [E, edge_dim] ([E] where edge_dim is 1 and edges have types; absent where edge_dim is 0).
+    logit), ``classification_multilabel`` (y float [1, dim_out]), ``classification`` (y long [1], dim_out
+    classes) or ``subtoken_prediction`` (y long [1, 5], ogbg-code2). Missing labels are NaN, or -1 for
+    classes. Shapes of a graph: x [N, dim_in], edge_index [2, E], edge_attr [E, edge_dim] ([E] where edge_dim
+    is 1 and edges have types; absent where edge_dim is 0).
     ``class_names`` are set where the numbers of the classes are ours and not the data's.
 
     ``task`` is what is predicted for: with ``node``, y has N rows instead of one; with ``edge``, pairs of

@@ -20,6 +20,7 @@ from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.escaping import csv_cell
 from graphgps_pearl.ogb_features import ogb_features
+from graphgps_pearl.vocabulary import AST_EDGE, AST_NODE
 
 log = logging.getLogger(__name__)
 
@@ -115,6 +116,8 @@ def _table_sizes(chosen: CfgNode, kind: str) -> list[int]:
     name = chosen[f"{kind}_encoder_name"].split("+")[0]
     if name in ("TypeDictNode", "TypeDictEdge"):
         return [int(chosen[f"{kind}_encoder_num_types"])]
+    if name in ("ASTNode", "ASTEdge"):
+        return list(AST_NODE if name == "ASTNode" else AST_EDGE)
     if name == "Atom":
         return list(ogb_features().get_atom_feature_dims())
     return list(ogb_features().get_bond_feature_dims()) if name == "Bond" else []

@@ -25,7 +25,13 @@ from graphgps_pearl.encoders.random_id import RandomIDNodeEncoder
 from graphgps_pearl.encoders.rwse import RWSENodeEncoder
 from graphgps_pearl.encoders.signnet import SignNetNodeEncoder
 from graphgps_pearl.encoders.spe import SPENodeEncoder
-from graphgps_pearl.encoders.type_dict import PPANodeEncoder, TypeDictEdgeEncoder, TypeDictNodeEncoder
+from graphgps_pearl.encoders.type_dict import (
+    ASTEdgeEncoder,
+    ASTNodeEncoder,
+    PPANodeEncoder,
+    TypeDictEdgeEncoder,
+    TypeDictNodeEncoder,
+)
 from graphgps_pearl.ogb_features import ogb_features
 
 ogb_features()  # before PyG's AtomEncoder imports it, which would ask the network
@@ -36,6 +42,7 @@ DATA_ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "LinearNode": LinearNodeEncoder,
     "VOCNode": LinearNodeEncoder,
     "PPANode": PPANodeEncoder,
+    "ASTNode": ASTNodeEncoder,
 }
 POSITIONAL_ENCODERS: dict[str, type[PosEncEncoder]] = {
     encoder.name: encoder
@@ -64,5 +71,6 @@ EDGE_ENCODERS: dict[str, Callable[..., nn.Module]] = {
     "LinearEdge": LinearEdgeEncoder,
     "VOCEdge": VOCEdgeEncoder,
     "PPAEdge": PPAEdgeEncoder,
+    "ASTEdge": ASTEdgeEncoder,
     "DummyEdge": DummyEdgeEncoder,
 }

@@ -1,9 +1,9 @@
 """``TypeDictNode``, ``TypeDictEdge``: an embedding table for nodes or edges that have one type each;
-``PPANode`` for nodes that are all alike."""
+``PPANode`` for nodes that are all alike; ``ASTNode``, ``ASTEdge`` for syntax trees (ogbg-code2)."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg as active_cfg
 
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.vocabulary import AST_EDGE, AST_NODE
 
 
 class _TypeDict(nn.Module):
@@ -64,4 +65,41 @@ class PPANodeEncoder(nn.Module):
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.x`` by that vector."""
         batch.x = self.encoder(batch.x.new_zeros(len(batch.x), dtype=torch.long))
+        return batch
+
+
+class _Columns(nn.Module):
+    """The sum of a vector for each column of integers [n, c]."""
+
+    sizes: ClassVar[tuple[int, ...]]
+
+    def __init__(self, dim_emb: int) -> None:
+        super().__init__()
+        self.encoders = nn.ModuleList(nn.Embedding(size, dim_emb) for size in self.sizes)
+
+    def embed(self, columns: Tensor) -> Tensor:
+        """[n, c] to [n, dim_emb]."""
+        terms = (encoder(column) for encoder, column in zip(self.encoders, columns.long().t(), strict=True))
+        return torch.stack(list(terms)).sum(dim=0)
+
+
+class ASTNodeEncoder(_Columns):
+    """Type, attribute and depth of the nodes of a syntax tree to [N, dim_emb]."""
+
+    sizes = AST_NODE
+
+    def forward(self, batch: Batch) -> Batch:
+        """Replace ``batch.x`` by its embedding."""
+        batch.x = self.embed(batch.x)
+        return batch
+
+
+class ASTEdgeEncoder(_Columns):
+    """Whether an edge joins tokens, and whether it goes back, to [E, dim_emb]."""
+
+    sizes = AST_EDGE
+
+    def forward(self, batch: Batch) -> Batch:
+        """Replace ``batch.edge_attr`` by its embedding."""
+        batch.edge_attr = self.embed(batch.edge_attr)
         return batch

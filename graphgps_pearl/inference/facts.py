@@ -8,11 +8,10 @@ from math import isfinite
 from typing import Any
 
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.vocabulary import NAME_LENGTH, NAME_WORDS, TASK_TYPES
 
 #: Formats of datasets whose graphs are made from SMILES by :mod:`graphgps_pearl.data.molecules`.
 SMILES_FORMATS = ("embedded", "csv", "OGB", "PyG-LRGB", "DrugOOD")
-
-TASK_TYPES = ("regression", "classification", "classification_binary", "classification_multilabel")
 
 _PEPTIDES = {f"Inertia_{kind}_{axis}": "Å²" for kind in ("mass", "valence") for axis in "abc"}
 _PEPTIDES |= {f"length_{axis}": "Å" for axis in "abc"} | {"Plane_best_fit": "Å"}
@@ -148,6 +147,9 @@ class ModelFacts:
         if self.task_type == "classification":
             target = self.target_names[0] if self.target_names else "class"
             return tuple(f"prob_{target}={name}" for name in self.class_names or range(self.dim_out))
+        if self.task_type == "subtoken_prediction":
+            places = range(NAME_LENGTH)
+            return tuple(f"prob_word{place}={word}" for place in places for word in range(NAME_WORDS))
         return tuple(f"prob_{name}" for name in self._target_names())
 
     def _target_names(self) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from graphgps_pearl.errors import UserError
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.facts import ModelFacts
 from graphgps_pearl.inference.featurise import featuriser, prepare_graph
+from graphgps_pearl.vocabulary import NAME_LENGTH, NAME_WORDS
 
 BATCH_SIZE = 256
 #: Tables of random samples that predictions are averaged over where a model draws some and nothing is said.
@@ -252,6 +253,8 @@ class Model:
             return pred * pred.new_tensor(self.facts.target_std) + pred.new_tensor(self.facts.target_mean)
         if self.facts.task_type == "classification":
             return pred.softmax(dim=-1)
+        if self.facts.task_type == "subtoken_prediction":
+            return pred.unflatten(1, (NAME_LENGTH, NAME_WORDS)).softmax(dim=-1).flatten(1)
         return pred.sigmoid()
 
 

@@ -8,6 +8,7 @@ runs over groups of graphs of similar size (:mod:`~graphgps_pearl.layers.groupin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -188,7 +189,10 @@ class LinearAttention(PerformerAttention):
 
     def __init__(self, dim: int, heads: int, dropout: float = 0.0, gate: str = "none") -> None:
         check_heads(dim, heads)
-        super().__init__(channels=dim, heads=heads, dropout=dropout)
+        # The projection comes from a QR factorisation, which a model that is built without memory cannot do.
+        meta = torch.get_default_device().type == "meta"
+        with torch.device("cpu") if meta else nullcontext():
+            super().__init__(channels=dim, heads=heads, dropout=dropout)
         self.gate = make_gate(dim, heads, heads * self.head_channels, gate)
 
     def forward(self, x: Tensor, layout: Layout, bias: Tensor | AttentionBias | None = None) -> Tensor:

@@ -32,7 +32,15 @@ from graphgps_pearl.layers import (
     reads_edges,
     unknown,
 )
-from graphgps_pearl.networks.heads import EdgeHead, GraphHead, NodeHead, graph_mlp, plain_mlp, san_mlp
+from graphgps_pearl.networks.heads import (
+    EdgeHead,
+    GraphHead,
+    NameHead,
+    NodeHead,
+    graph_mlp,
+    plain_mlp,
+    san_mlp,
+)
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
 from graphgps_pearl.networks.pooling import POOLINGS
 from graphgps_pearl.vocabulary import BIASED, EDGE_HEADS, MESSAGE_PASSING, NODE_HEADS
@@ -198,6 +206,8 @@ def build_head(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
         cosine = cfg.model.edge_decoding == "cosine_similarity"
         return EdgeHead(HEADS[name](cfg, dim_in, dim_in), cosine, cfg.dataset.resample_negative)
     pool = _registered(cfg, register.pooling_dict, POOLINGS, cfg.model.graph_pooling, "model.graph_pooling")
+    if name == "ogb_code_graph":
+        return NameHead(pool, HEADS[name](cfg, dim_in, dim_out))
     norm = nn.LayerNorm(dim_in) if name == "graphormer_graph" else None
     return GraphHead(pool, HEADS[name](cfg, dim_in, dim_out), norm)
 
@@ -209,7 +219,7 @@ def _graph_mlp(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
 HEADS: dict[str, Callable[[Any, int, int], nn.Module]] = {
     **dict.fromkeys(("graph", *NODE_HEADS, *EDGE_HEADS), _graph_mlp),
     "san_graph": lambda cfg, dim_in, dim_out: san_mlp(dim_in, dim_out, _activation(cfg)),
-    "graphormer_graph": lambda cfg, dim_in, dim_out: nn.Linear(dim_in, dim_out),
+    **dict.fromkeys(("graphormer_graph", "ogb_code_graph"), lambda cfg, *dims: nn.Linear(*dims)),
     "mlp_graph": lambda cfg, dim_in, dim_out: plain_mlp(
         dim_in, dim_out, cfg.gnn.layers_post_mp, _activation(cfg), cfg.gnn.dropout
     ),

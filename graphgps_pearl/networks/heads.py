@@ -6,7 +6,8 @@ name have:
 - ``graph``: hidden layers of one width, each relu(W z + b) scaled to unit length, as GraphGym's MLP does;
 - ``san_graph``: two hidden layers, the width halved each time;
 - ``mlp_graph``: hidden layers as wide as the input, dropout before every linear layer;
-- ``graphormer_graph``: layer norm of the nodes before the pooling, then one linear layer.
+- ``graphormer_graph``: layer norm of the nodes before the pooling, then one linear layer;
+- ``ogb_code_graph``: one linear layer for each of five words.
 
 ``node`` (in GraphGPS also ``inductive_node``) is the MLP of ``graph`` without the pooling; ``edge`` (also
 ``inductive_edge``) multiplies what it gives for the two nodes of a pair.
@@ -86,6 +87,16 @@ class GraphHead(nn.Module):
     def forward(self, batch: Any) -> tuple[Tensor, Tensor | None]:
         """A batch whose ``x`` is [N, F] to (prediction [B, dim_out], ``batch.y``)."""
         return self.predict(batch.x, batch.batch, batch.num_graphs), batch.y
+
+
+class NameHead(GraphHead):
+    """The words of a graph's name, ogbg-code2: logits of five words, each by a linear map of its own."""
+
+    def forward(self, batch: Any) -> tuple[Tensor, Tensor | None]:
+        """Predictions [B, 5 * words], and ``batch.y`` [B, 5] followed by ``batch.y_words``, which only the
+        metric reads, as -2 - number: no label is counted where a number is negative."""
+        pred, y = super().forward(batch)
+        return pred, None if y is None else torch.cat((y, -2 - batch.y_words), dim=1)
 
 
 class NodeHead(nn.Module):

@@ -121,7 +121,7 @@ def prediction_figures(pred: NDArray[Any], true: NDArray[Any], task_type: str) -
     """A scatter for regression; ROC and precision-recall for labels that occur with both values."""
     if task_type == "regression":
         return {"scatter": _scatter(pred, true)}
-    if task_type == "classification":
+    if task_type in ("classification", "subtoken_prediction"):
         return {}
     roc, roc_axes = new_axes("false positive rate", "true positive rate")
     pr, pr_axes = new_axes("recall", "precision")

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.vocabulary import CLASSIFICATION_LOSSES, REGRESSION_LOSSES
+from graphgps_pearl.vocabulary import CLASSIFICATION_LOSSES, NAME_LENGTH, NAME_WORDS, REGRESSION_LOSSES
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -47,6 +47,12 @@ def cross_entropy(pred: Tensor, true: Tensor, weight: Tensor | None = None) -> T
     if true.numel() and bool((true < 0).all()):  # else 0 / 0
         return 0.0 * pred.sum()
     return F.cross_entropy(pred, true, weight=weight, ignore_index=-1)
+
+
+def subtoken_cross_entropy(pred: Tensor, true: Tensor) -> Tensor:
+    """Mean cross entropy of the words of a name: logits [B, 5 * words] against numbers in the first five
+    columns of ``true`` [B, 5 + *]."""
+    return F.cross_entropy(pred.view(-1, NAME_WORDS), true[:, :NAME_LENGTH].reshape(-1))
 
 
 def weighted_cross_entropy(pred: Tensor, true: Tensor) -> Tensor:
@@ -88,6 +94,8 @@ def make_loss(name: str, task_type: str, task: str = "graph") -> Loss:
         return lambda pred, true: of_logits(pred[:, :1], true)
     if task_type == "regression" and name in _REGRESSION:
         return _REGRESSION[name]
+    if task_type == "subtoken_prediction" and name == "cross_entropy":
+        return subtoken_cross_entropy
     if task_type != "regression" and name == "cross_entropy":
         return cross_entropy if task_type == "classification" else binary_cross_entropy
     if task_type in ("classification", "classification_binary") and name == "weighted_cross_entropy":

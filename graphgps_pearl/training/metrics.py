@@ -18,7 +18,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.vocabulary import EXTRA_METRICS, METRICS, SMALLER_IS_BETTER
+from graphgps_pearl.vocabulary import EXTRA_METRICS, METRICS, NAME_LENGTH, NAME_WORDS, SMALLER_IS_BETTER
 
 __all__ = [
     "METRICS",
@@ -79,6 +79,8 @@ class EpochMetrics(Metric):
         pred, true = pred.detach().float(), true.detach()
         if self.task == "node":
             pred, true = self._compact(pred, true)
+        if self.task_type == "subtoken_prediction":
+            pred, true = _words(pred), true.int()
         self.preds.append(pred)
         self.trues.append(true)
         self.loss_sum += loss.detach().double() * labels
@@ -129,7 +131,7 @@ class EpochMetrics(Metric):
 
     def per_target(self) -> list[dict[str, float]]:
         """The metrics of each target by itself; empty for classes, which are one target."""
-        if self.task_type == "classification" or self.task == "edge":
+        if self.task_type in ("classification", "subtoken_prediction") or self.task == "edge":
             return []
         with self.sync_context():
             if isinstance(self.preds, list) and not self.preds:
@@ -162,6 +164,8 @@ def compute_metrics(pred: Tensor, true: Tensor, task_type: str, task: str = "gra
         return _regression(pred, true.view_as(pred))
     if task == "edge":
         values = _binary(pred[:, :1], true.view(-1, 1)) | _ranking(pred, true)
+    elif task_type == "subtoken_prediction":
+        values = _names(_words(pred), true)
     elif task_type == "classification":
         values = _multiclass(pred, true.view(-1))
     else:
@@ -239,6 +243,30 @@ def _multiclass(pred: Tensor, true: Tensor) -> dict[str, float]:
         "f1": value(tm.classification.multiclass_f1_score, "macro"),
         "accuracy-SBM": value(tm.classification.multiclass_accuracy, "macro"),
     }
+
+
+def _words(pred: Tensor) -> Tensor:
+    """Logits [B, 5 * words] to the numbers of the words [B, 5]; numbers stay as they are."""
+    if pred.size(1) == NAME_LENGTH:
+        return pred
+    return pred.view(len(pred), NAME_LENGTH, NAME_WORDS).argmax(dim=-1).int()
+
+
+def _names(pred: Tensor, true: Tensor) -> dict[str, float]:
+    """Precision, recall and F1 of the sets of words, as means over the names, as OGB does.
+
+    ``pred`` [B, 5] are numbers of words, of which those before the first end count; the columns of ``true``
+    behind the fifth are all different words of the name, as -2 - number, and -1.
+    """
+    named = (pred == NAME_WORDS - 1).cumsum(dim=1) == 0
+    for k in range(1, NAME_LENGTH):  # a word that occurs again counts once
+        named[:, k] &= ~((pred[:, :k] == pred[:, k : k + 1]) & named[:, :k]).any(dim=1)
+    reference = -2 - true[:, NAME_LENGTH:]
+    right = ((pred.unsqueeze(2) == reference.unsqueeze(1)).any(dim=2) & named).sum(dim=1).double()
+    precision = right / named.sum(dim=1).clamp(min=1)
+    recall = right / (reference >= 0).sum(dim=1).clamp(min=1)
+    f1 = torch.where(right > 0, 2 * precision * recall / (precision + recall).clamp(min=1e-12), 0.0)
+    return {name: float(v.mean()) for name, v in (("f1", f1), ("precision", precision), ("recall", recall))}
 
 
 def _binary(pred: Tensor, true: Tensor) -> dict[str, float]:

@@ -153,6 +153,9 @@ def write_ogb(folder: Path, name: str, count: int = 10) -> None:
     """OGB's CSV files of molhiv, molpcba (a third of whose labels are missing) or ppa."""
     rng = np.random.default_rng(0)
     raw = folder / name.replace("-", "_") / "raw"
+    if name == "ogbg-code2":
+        write_methods(raw, rng, count)
+        return
     if name == "ogbg-ppa":
         graphs = []
         for _ in range(count):
@@ -178,6 +181,34 @@ def write_ogb(folder: Path, name: str, count: int = 10) -> None:
     parts = {"train": range(4, count), "valid": range(2), "test": range(2, 4)}
     for split, part in parts.items():
         write_table(raw.parent / "split" / kind / f"{split}.csv.gz", [[i] for i in part])
+
+
+def write_methods(raw: Path, rng: np.random.Generator, count: int) -> None:
+    """OGB's CSV files of code2: random trees, named by the types of their first nodes; one has 1,200."""
+    words = ["get", "set", "name", "item", "all", "to", "null", "x2"]
+    trees, names = [], []
+    for i in range(count):
+        size = 1200 if i == 5 else int(rng.integers(4, 12))
+        parent = np.array([int(rng.integers(max(0, j - 3), j)) for j in range(1, size)])
+        depth = np.zeros(size, int)
+        for j, p in enumerate(parent, start=1):
+            depth[j] = depth[p] + 1
+        kinds = np.stack((rng.integers(0, 98, size), rng.integers(0, 10_030, size)), axis=1)
+        trees.append((kinds, rng.random(size) < 0.5, depth, np.stack((parent, np.arange(1, size)), axis=1)))
+        names.append([" ".join(words[kind % 8] for kind in kinds[: 1 + i % 7, 0])])
+    names[0] = ["null"]  # which pandas reads as missing
+    write_table(raw / "num-node-list.csv.gz", [[len(tree[0])] for tree in trees])
+    write_table(raw / "num-edge-list.csv.gz", [[len(tree[3])] for tree in trees])
+    columns = ("node-feat", "node_is_attributed", "node_depth", "edge")
+    for name, parts in zip(columns, zip(*trees, strict=True), strict=True):
+        rows = [np.atleast_1d(row).astype(int).tolist() for part in parts for row in part]
+        write_table(raw / f"{name}.csv.gz", rows)
+    orders = [[j] for tree in trees for j in range(len(tree[0]))]
+    write_table(raw / "node_dfs_order.csv.gz", orders)
+    write_table(raw / "graph-label.csv.gz", names)
+    parts = {"train": range(4, count), "valid": range(2), "test": range(2, 4)}
+    for split, part in parts.items():
+        write_table(raw.parent / "split" / "project" / f"{split}.csv.gz", [[i] for i in part])
 
 
 def write_pcqm4m(folder: Path, count: int = 40) -> None:

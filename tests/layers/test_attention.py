@@ -133,3 +133,12 @@ def test_performer_refuses_a_bias() -> None:
 def test_heads_divide_the_width(kind: type) -> None:
     with pytest.raises(ConfigError, match=r"3 heads do not divide the width gt\.dim_hidden = 8"):
         kind(8, 3)
+
+
+@pytest.mark.parametrize("kind", [MultiheadAttention, LinearAttention])
+def test_shapes_are_known_without_memory(kind) -> None:
+    """A model folder's shapes are compared before memory is taken."""
+    with torch.device("meta"):
+        without = kind(8, 2)
+    shapes = {name: value.shape for name, value in kind(8, 2).state_dict().items()}
+    assert {name: value.shape for name, value in without.state_dict().items()} == shapes

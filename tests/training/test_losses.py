@@ -61,3 +61,13 @@ def test_unknown_names_say_what_there_is():
         make_loss("l3", "regression")
     with pytest.raises(ConfigError, match=r"'l1' is no loss.*choose cross_entropy"):
         make_loss("l1", "classification_binary")
+
+
+def test_the_loss_of_a_name_is_the_mean_over_its_words() -> None:
+    torch.manual_seed(0)
+    pred, true = torch.randn(3, 5 * 5002), torch.randint(0, 5002, (3, 5))
+    parts = [
+        torch.nn.functional.cross_entropy(pred[:, 5002 * i : 5002 * (i + 1)], true[:, i]) for i in range(5)
+    ]
+    loss = make_loss("cross_entropy", "subtoken_prediction")
+    assert torch.isclose(loss(pred, torch.cat((true, torch.full((3, 2), -7)), dim=1)), sum(parts) / 5)

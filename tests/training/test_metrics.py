@@ -86,3 +86,32 @@ def test_selection_metric():
     assert best_metric("mae", "argmin", "regression") == ("mae", False)
     with pytest.raises(ConfigError, match=r"metric_best: 'ap'.*choose auto, loss, mae"):
         best_metric("ap", "argmax", "regression")
+
+
+def test_names_are_scored_as_ogb_does() -> None:
+    from graphgps_pearl.ogb_features import ogb_features
+
+    ogb_features()
+    from ogb.graphproppred import Evaluator
+
+    torch.manual_seed(0)
+    pred = torch.randint(0, 6, (50, 5))
+    pred[torch.rand(50, 5) < 0.2] = 5001
+    pred[torch.rand(50, 5) < 0.1] = 5000
+    names = [torch.randint(0, 8, (int(n),)).tolist() for n in torch.randint(1, 9, (50,))]
+    words = torch.full((50, 8), -1)
+    for row, name in enumerate(names):
+        different = list(dict.fromkeys(name))
+        words[row, : len(different)] = torch.tensor(different)
+    said = [row[: row.index(5001)] if 5001 in row else row for row in pred.tolist()]
+    theirs = Evaluator("ogbg-code2").eval({"seq_ref": names, "seq_pred": said})
+    true = torch.cat((torch.zeros(50, 5, dtype=torch.long), -2 - words), dim=1)
+    logits = torch.nn.functional.one_hot(pred, 5002).flatten(1).float()
+    ours = EpochMetrics("subtoken_prediction")
+    for part in (slice(0, 20), slice(20, 50)):
+        ours.update(logits[part], true[part], torch.tensor(1.0))
+    values = ours.compute()
+    assert values["f1"] == pytest.approx(theirs["F1"])
+    assert values["precision"] == pytest.approx(theirs["precision"])
+    assert values["recall"] == pytest.approx(theirs["recall"])
+    assert ours.count == 250 and ours.per_target() == []

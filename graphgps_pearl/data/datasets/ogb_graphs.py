@@ -39,7 +39,7 @@ _SPLITS = {"train": "train", "val": "valid", "test": "test"}
 
 
 @dataclass(frozen=True)
-class _Public:
+class Public:
     """A dataset's task and sizes, and the name of its zip, of the folder in it, and of its split."""
 
     task_type: str
@@ -53,11 +53,11 @@ class _Public:
 
 
 _PUBLIC = {
-    "ogbg-molhiv": _Public("classification_binary", 9, 3, 1,
+    "ogbg-molhiv": Public("classification_binary", 9, 3, 1,
         {"train": 32_901, "val": 4_113, "test": 4_113}, "csv_mol_download/hiv", "scaffold"),
-    "ogbg-molpcba": _Public("classification_multilabel", 9, 3, 128,
+    "ogbg-molpcba": Public("classification_multilabel", 9, 3, 128,
         {"train": 350_343, "val": 43_793, "test": 43_793}, "csv_mol_download/pcba", "scaffold"),
-    "ogbg-ppa": _Public("classification", 1, 7, 37,
+    "ogbg-ppa": Public("classification", 1, 7, 37,
         {"train": 78_200, "val": 45_100, "test": 34_800}, "ogbg_ppi_medium", "species", False),
 }  # fmt: skip
 
@@ -67,7 +67,7 @@ class OGBGraphs(Source):
     """x [N, 9] and edge_attr [E, 3] of molecules; ppa: x [N, 1] of zeros, edge_attr [E, 7] real-valued."""
 
     @property
-    def public(self) -> _Public:
+    def public(self) -> Public:
         """The dataset's entry; GraphGPS allows ``_`` for ``-``."""
         return _PUBLIC[self.cfg.dataset.name.replace("_", "-")]
 
@@ -91,11 +91,11 @@ class OGBGraphs(Source):
         """Graphs in the files' order."""
         folder, public = self._folder(), self.public
         raw = folder / "raw"
-        nodes, edges = (_starts(raw / f"num-{kind}-list.csv.gz") for kind in ("node", "edge"))
-        ends = _table(raw / "edge.csv.gz", np.int32)
-        edge_values = _table(raw / "edge-feat.csv.gz", np.float32)
-        x = _table(raw / "node-feat.csv.gz", np.int32) if public.has_node_features else None
-        labels = _table(raw / "graph-label.csv.gz", np.float32)
+        nodes, edges = (read_starts(raw / f"num-{kind}-list.csv.gz") for kind in ("node", "edge"))
+        ends = read_table(raw / "edge.csv.gz", np.int32)
+        edge_values = read_table(raw / "edge-feat.csv.gz", np.float32)
+        x = read_table(raw / "node-feat.csv.gz", np.int32) if public.has_node_features else None
+        labels = read_table(raw / "graph-label.csv.gz", np.float32)
         wanted = {"edge": (ends, edges[-1], 2), "edge-feat": (edge_values, edges[-1], public.edge_dim)}
         wanted["graph-label"] = (labels, len(nodes) - 1, 1 if public.dim_out == 37 else public.dim_out)
         if x is not None:
@@ -116,7 +116,7 @@ class OGBGraphs(Source):
                 y=_target(torch.from_numpy(labels[i]), public.task_type),
             )
 
-        splits = {split: _rows(folder, self.public.split, name) for split, name in _SPLITS.items()}
+        splits = read_rows(folder, self.public.split)
         return Items(str(raw), len(nodes) - 1, graph, lambda i: f"graph {i}", splits)
 
     def _names(self) -> list[str]:
@@ -148,7 +148,7 @@ def _target(labels: torch.Tensor, task_type: str) -> torch.Tensor:
     return class_target(int(labels), task_type) if task_type == "classification" else labels.view(1, -1)
 
 
-def _table(file: Path, dtype: Any) -> NDArray[Any]:
+def read_table(file: Path, dtype: Any) -> NDArray[Any]:
     """A gzipped CSV without a header, as numbers; an empty cell is NaN."""
     import pandas  # comes with ogb; only these files need it
 
@@ -159,10 +159,12 @@ def _table(file: Path, dtype: Any) -> NDArray[Any]:
         raise DataError(f"{file}: not a table of numbers ({first_line(error)}); get it again") from error
 
 
-def _starts(file: Path) -> NDArray[np.int64]:
+def read_starts(file: Path) -> NDArray[np.int64]:
     """Where each graph's rows begin, from their numbers; the last entry is the total."""
-    return np.concatenate((np.zeros(1, np.int64), _table(file, np.int64)[:, 0].cumsum()))
+    return np.concatenate((np.zeros(1, np.int64), read_table(file, np.int64)[:, 0].cumsum()))
 
 
-def _rows(folder: Path, kind: str, name: str) -> list[int]:
-    return [int(row) for row in _table(folder / "split" / kind / f"{name}.csv.gz", np.int64)[:, 0]]
+def read_rows(folder: Path, kind: str) -> dict[str, list[int]]:
+    """The graphs of every split."""
+    files = {split: folder / "split" / kind / f"{name}.csv.gz" for split, name in _SPLITS.items()}
+    return {split: [int(row) for row in read_table(file, np.int64)[:, 0]] for split, file in files.items()}

@@ -3,6 +3,7 @@ readers."""
 
 import os
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,50 @@ def test_ogb_graphs_are_those_of_ogbs_own_reader(make_cfg, tmp_path: Path, name:
     labels = torch.cat([part.targets() for part in bundle.splits.values()])
     assert labels.shape[-1] == (128 if name == "ogbg-molpcba" else labels.shape[-1])
     assert bool(labels.isnan().any()) == (name == "ogbg-molpcba")
+
+
+def test_methods_are_those_of_ogbs_own_reader_with_the_edges_of_its_example(make_cfg, tmp_path: Path) -> None:
+    write_ogb(tmp_path, "ogbg-code2")
+    settings = {"task_type": "subtoken_prediction", "check_totals": False, "node_encoder_name": "ASTNode"}
+    cfg = make_cfg("OGB", "ogbg-code2", path=tmp_path, edge_encoder_name="ASTEdge", **settings)
+    cfg.gnn.head = "ogb_code_graph"
+    bundle = data.load(cfg)
+    ogb_features()
+    import pandas
+    from ogb.io.read_graph_pyg import read_graph_pyg
+
+    raw = tmp_path / "ogbg_code2" / "raw"
+    more = ["node_is_attributed", "node_dfs_order", "node_depth"]
+    theirs = read_graph_pyg(str(raw), add_inverse_edge=False, additional_node_files=more)
+    names = [
+        str(row[0]).split(" ") for row in pandas.read_csv(raw / "graph-label.csv.gz", header=None).values
+    ]
+    counts: dict[str, int] = {}
+    for word in (word for name in names[4:] for word in name):
+        counts[word] = counts.get(word, 0) + 1
+    ranked = sorted(counts, key=lambda word: -counts[word])
+    rows = {"train": range(4, 10), "val": range(2), "test": range(2, 4)}
+    sizes = []
+    for split in SPLITS:
+        for ours, row in zip(bundle.splits[split], rows[split], strict=True):
+            their = theirs[row]
+            n = min(their.num_nodes, 1000)
+            sizes.append(ours.num_nodes)
+            assert ours.x[:, :2].equal(their.x[:n]) and ours.num_nodes == n
+            assert ours.x[:, 2].equal(their.node_depth[:n, 0].clamp(max=20))
+            tree = [(u, v) for u, v in their.edge_index.T.tolist() if max(u, v) < n]
+            tokens = [v for v in range(n) if their.node_is_attributed[v, 0] == 1]
+            chain = list(pairwise(tokens))
+            expected = [(u, v, 0, 0) for u, v in tree] + [(v, u, 0, 1) for u, v in tree]
+            expected += [(u, v, 1, 0) for u, v in chain] + [(v, u, 1, 1) for u, v in chain]
+            found = torch.cat((ours.edge_index.T, ours.edge_attr), dim=1)
+            assert list(map(tuple, found.tolist())) == expected
+            numbers = [ranked.index(word) if word in ranked else 5000 for word in names[row][:5]]
+            assert ours.y.tolist() == [numbers + [5001] * (5 - len(numbers))]
+            held = [w for w in ours.y_words[0].tolist() if w >= 0]
+            assert len(held) == len(set(names[row]))
+            assert {w for w in held if w < 5000} == {ranked.index(w) for w in names[row] if w in ranked}
+    assert 1000 in sizes and "nan" in {word for name in names for word in name}  # OGB's reading of "null"
 
 
 def test_ogb_tables_that_do_not_fit_are_refused(make_cfg, tmp_path: Path) -> None:
