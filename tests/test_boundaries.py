@@ -22,6 +22,7 @@ SHARED = {
     "processes",
     "ogb_features",
     "switches",
+    "compiled",
     "terminal",
     "vocabulary",
     "delimited",

@@ -3,8 +3,9 @@ r"""B-PEARL's pairs as a bias of the attention.
 .. math:: B_{vm} = \Phi(G, e_m)_v W + \Phi(G, e_v)_m W'
 
 is added to the logit of query v and key m. The pairs (v, m) and (m, v) have different values, and both enter.
-The projections run on the distinct rows of the pair encoding. Their results are then gathered to the pairs of
-each group of graphs that attention processes together, heads before pairs.
+Rows of the pair encoding are gathered to the pairs of each group of graphs that attention processes together,
+(v, m) and (m, v) side by side, and one product projects them for all layers, heads before pairs. What is
+gathered are the rows before the readout of :math:`\Phi`, whose weights are joined with W and W'.
 """
 
 from __future__ import annotations
@@ -25,24 +26,22 @@ class PairIndex(NamedTuple):
     """Gather index from the R rows of a pair encoding to the D dense pairs of all groups.
 
     Attributes:
-        row: [D] the row of (v, m). Dense pairs that are padding repeat some row.
-        reverse_row: [D] the row of (m, v).
+        row: [2 D] the rows of (v, m) and (m, v), one after the other. Pairs that are padding repeat some row.
         padding: [D] -inf where m is padding, else zero.
-        inverse: for both, [R] the dense pair of each row, where every pair has a row of its own; else None.
+        inverse: for (v, m) and for (m, v), [R] where each row is in ``row``; None where pairs share rows.
         groups: the groups.
     """
 
     row: Tensor
-    reverse_row: Tensor
     padding: Tensor
     inverse: tuple[Tensor, ...] | None
     groups: Sequence[Group]
 
 
-def gather(value: Tensor, index: PairIndex) -> Tensor:
-    """Values [2 C, R] of the rows, C for (v, m) and C for (m, v), to the sums [C, D] of all dense pairs."""
-    forward, reverse = value.chunk(2)
-    return forward[:, index.row] + reverse[:, index.reverse_row] + index.padding
+def project(rows: Tensor, weight: Tensor, constant: Tensor, index: PairIndex) -> Tensor:
+    """Rows [R, F] to the biases [C, D] of all dense pairs, by ``weight`` [2 F, C] and ``constant`` [C]."""
+    both = rows.index_select(0, index.row).view(-1, weight.size(0))  # [D, 2 F]
+    return weight.t() @ both.t() + (constant.unsqueeze(1) + index.padding)
 
 
 def pair_index(
@@ -75,15 +74,20 @@ def pair_index(
     inverse = None
     if num_rows == row.numel():  # every pair has a row of its own
         dense = inside.nonzero().squeeze(1)
-        inverse = tuple(torch.empty_like(row).index_copy_(0, row[p[dense]], dense) for p in both)
-    return PairIndex(row[both[0]], row[both[1]], torch.cat(added), inverse, groups)
+        inverse = tuple(
+            torch.empty_like(row).index_copy_(0, row[p[dense]], 2 * dense + side)
+            for side, p in enumerate(both)
+        )
+    return PairIndex(row[torch.stack(both, dim=1).flatten()], torch.cat(added), inverse, groups)
 
 
 class PairBiases:
-    """The biases of all layers, from values [2·layers·H, R] of the rows: (v, m) in the first half of them."""
+    """The biases of all layers, from the rows [R, F] and a projection [2 F, layers·H] with a constant."""
 
-    def __init__(self, value: Tensor, pairs: PairEncoding, layers: int, index: PairIndex | None) -> None:
-        self._value, self._pairs, self._layers, self._index = value, pairs, layers, index
+    def __init__(
+        self, projection: tuple[Tensor, Tensor], pairs: PairEncoding, layers: int, index: PairIndex | None
+    ) -> None:
+        self._projection, self._pairs, self._layers, self._index = projection, pairs, layers, index
         self._cache: tuple[Sequence[Group], list[tuple[Tensor, ...]]] | None = None
 
     def of_groups(self, groups: Sequence[Group]) -> list[tuple[Tensor, ...]]:
@@ -92,19 +96,22 @@ class PairBiases:
             return []
         if self._cache is None or self._cache[0] is not groups:  # all layers have the same groups
             sizes = [group.graphs.numel() * group.size**2 for group in groups]
-            function = kernel.gather if kernels_enabled() else gather
-            parts = function(self._value, self._index_of(groups)).split(sizes, dim=1)
+            function = kernel.project if kernels_enabled() else project
+            parts = function(self._pairs.hidden, *self._projection, self._index_of(groups))
             self._cache = (
                 groups,
-                [self._views(part, group) for part, group in zip(parts, groups, strict=True)],
+                [
+                    self._views(part, group)
+                    for part, group in zip(parts.split(sizes, dim=1), groups, strict=True)
+                ],
             )
         return self._cache[1]
 
     def _index_of(self, groups: Sequence[Group]) -> PairIndex:
         if self._index is not None and self._index.groups is groups:
             return self._index
-        value, row = self._pairs.value, self._pairs.row
-        return pair_index(row, value.size(0), self._pairs.graphs.sizes, groups, value.dtype)
+        hidden, row = self._pairs.hidden, self._pairs.row
+        return pair_index(row, hidden.size(0), self._pairs.graphs.sizes, groups, hidden.dtype)
 
     def _views(self, part: Tensor, group: Group) -> tuple[Tensor, ...]:
         by_layer = part.view(self._layers, -1, group.graphs.numel(), group.size, group.size).unbind(0)
@@ -138,8 +145,18 @@ class PairBiasProjection(nn.Module):
 
     def forward(self, pairs: PairEncoding, index: PairIndex | None = None) -> list[PairBias]:
         """The bias of each layer, or the one of all layers; ``index`` where it is known already."""
-        biases = PairBiases(self.weight.t() @ pairs.value.t(), pairs, self.layers, index)
+        biases = PairBiases(self._projection(pairs.readout), pairs, self.layers, index)
         return [PairBias(biases, layer) for layer in range(self.layers)]
+
+    def _projection(self, readout: nn.Linear | None) -> tuple[Tensor, Tensor]:
+        """The weights [2 F, layers·H] and the constant [layers·H], of both pairs, behind the readout."""
+        both = torch.stack(self.weight.chunk(2, dim=1))  # [2, D, layers·H]
+        if readout is None:
+            return both.flatten(0, 1), both.new_zeros(both.size(2))
+        weight = (readout.weight.t() @ both).flatten(0, 1)
+        if readout.bias is None:
+            return weight, both.new_zeros(both.size(2))
+        return weight, readout.bias @ both.sum(0)
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""

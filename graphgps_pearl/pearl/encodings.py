@@ -477,12 +477,17 @@ class BPEARL(PEARL):
         """
         graphs = check_graphs(edge_index, batch, num_nodes, edge_weight)
         rows = self.rows(graphs)
-        x = self.phi(rows.signal, rows.layers).to(self._dtype)  # Φ(G, e_m)_v, [R, dim_pe]
+        hidden, readout = self.phi.hidden(rows.signal, rows.layers).to(self._dtype), self.phi.readout
+        if readout is not None and not is_linear(self.pool):
+            hidden, readout = readout(hidden).to(self._dtype), None
+        moments = pair_moments(hidden, rows, self.pool)
+        if readout is not None:
+            moments = mapped_moments(moments, readout)
         taps = None
         if self.tap_norm is not None:
             taps = self.tap_norm(rows.tap_diagonal(self.num_taps)[:, 1:])
-        pe = self._scaled(self._pooled(pair_moments(x, rows, self.pool), taps), graphs)
-        return (pe, PairEncoding(x, rows.pair_row, graphs)) if self.return_pairs else pe
+        pe = self._scaled(self._pooled(moments, taps), graphs)
+        return (pe, PairEncoding(hidden, rows.pair_row, graphs, readout)) if self.return_pairs else pe
 
     def rows(self, graphs: Graphs) -> Any:
         """The rows that :math:`\\Phi` works on; made by :meth:`prepare`, or now."""

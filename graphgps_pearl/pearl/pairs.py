@@ -8,9 +8,10 @@ walks
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphgps_pearl.pearl.graphs import Graphs, check_graphs
 from graphgps_pearl.pearl.hooks import pair_rows
@@ -22,17 +23,29 @@ class PairEncoding:
     r""":math:`\Phi(G, e_m)_v` of all pairs (v, m); equal pairs may share a row.
 
     Attributes:
-        value: the rows, :obj:`[R, D]`.
+        hidden: the rows, :obj:`[R, D]`, or what ``readout`` maps to them, :obj:`[R, F]`.
         row: the row of every pair, node by node in the order of m, :obj:`[sum n^2]`.
         graphs: the graphs.
+        readout: the linear map at the end of :math:`\Phi`, if it is still to be applied: linear maps of the
+            pairs can be joined with it.
     """
 
-    value: Tensor
+    hidden: Tensor
     row: Tensor
     graphs: Graphs
+    readout: nn.Linear | None = None
+
+    @cached_property
+    def value(self) -> Tensor:
+        """The rows, :obj:`[R, D]`."""
+        return self._read_out(self.hidden)
+
+    def _read_out(self, hidden: Tensor) -> Tensor:
+        return hidden if self.readout is None else self.readout(hidden).to(hidden.dtype)
 
     def __repr__(self) -> str:
-        return f"PairEncoding(value={list(self.value.shape)}, row={list(self.row.shape)})"
+        width = self.hidden.size(1) if self.readout is None else self.readout.out_features
+        return f"PairEncoding(value={[self.hidden.size(0), width]}, row={list(self.row.shape)})"
 
     @property
     def first(self) -> Tensor:
@@ -47,7 +60,7 @@ class PairEncoding:
     def of_edges(self, edge_index: Tensor) -> Tensor:
         r""":math:`\Phi(G, e_u)_v` of every edge (u, v), :obj:`[E, D]`."""
         u, v = edge_index
-        return self.value.index_select(0, self.rows_of(v, u))
+        return self._read_out(self.hidden.index_select(0, self.rows_of(v, u)))
 
     def to_dense(self) -> Tensor:
         """All pairs, padded: :obj:`[N, n_max, D]`, zero where the graph of v has no node m."""

@@ -157,10 +157,15 @@ class PairRows(CachedTaps):
         self.operators, self.graphs = operators, operators.graphs
         self.num_graphs = self.graphs.num_graphs
         self.size = self.graphs.node_sizes  # [N] pairs of each node
-        self.start = self.size.cumsum(0) - self.size  # [N] row of (v, 0)
+        self.bounds = torch.cat([self.size.new_zeros(1), self.size.cumsum(0)])  # [N + 1] row of (v, 0), and R
         self.num_rows = self.graphs.num_pairs
         nodes = torch.arange(self.graphs.num_nodes, device=self.size.device)
         self.node = nodes.repeat_interleave(self.size, output_size=self.num_rows)  # [R] the v of each row
+
+    @property
+    def start(self) -> Tensor:
+        """The row of (v, 0) for each node, :obj:`[N]`."""
+        return self.bounds[:-1]
 
     @property
     def layers(self) -> PairRows:
@@ -173,10 +178,9 @@ class PairRows(CachedTaps):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is stored has all that the layers and the pooling will ask for, but the operators."""
+        """What is stored has all that the layers and the pooling will ask for."""
         _ = self.matrix, self.pool.t(), self.signal, self.diagonal
-        bare = Operators(self.graphs, self.operators.gso, self.operators.dtype)
-        return {**self.__dict__, "operators": bare}
+        return self.__dict__
 
     @property
     def graph(self) -> Tensor:
@@ -203,9 +207,13 @@ class PairRows(CachedTaps):
     @cached_property
     def pool(self) -> SparseMatrix:
         """Sums the pairs of each node, :obj:`[N, R]`."""
-        crow = torch.cat([self.size.new_zeros(1), self.size.cumsum(0)])
-        value = torch.ones(self.num_rows, dtype=self.operators.dtype, device=crow.device)
-        return SparseMatrix(crow, self.pair_row, value, self.num_rows)
+        value = torch.ones(self.num_rows, dtype=self.operators.dtype, device=self.bounds.device)
+        node, columns = self.node, self.graphs.num_nodes
+        rows = torch.arange(self.num_rows + 1, device=node.device)
+        return SparseMatrix(
+            *(self.bounds, self.pair_row, value, self.num_rows),
+            transpose=lambda: SparseMatrix(rows, node, value, columns),
+        )
 
     @property
     def entry_pool(self) -> SparseMatrix:

@@ -125,7 +125,7 @@ def merge_moments(a: Moments, b: Moments) -> Moments:
 
 def is_linear(pool: Sequence[str]) -> bool:
     """Whether all statistics of a linear map's output are linear in those of its input."""
-    return set(pool) <= {"mean", "sum"}
+    return set(pool) <= {"mean", "sum", "self"}
 
 
 def mapped_moments(moments: Moments, linear: nn.Linear) -> Moments:
@@ -136,10 +136,10 @@ def mapped_moments(moments: Moments, linear: nn.Linear) -> Moments:
     >>> torch.allclose(late.first, sample_moments(linear(x), ["mean"]).first, atol=1e-5)
     True
     """
-    first = F.linear(moments.first, linear.weight)
+    first, own = F.linear(moments.first, linear.weight), moments.own
     if linear.bias is not None:
         first = first + moments.size * linear.bias
-    return moments._replace(first=first)
+    return moments._replace(first=first, own=None if own is None else linear(own))
 
 
 def statistics(moments: Moments, pool: Sequence[str]) -> Tensor:

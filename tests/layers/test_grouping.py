@@ -63,6 +63,7 @@ def test_dropout_by_finite_differences(monkeypatch: pytest.MonkeyPatch, with_bia
     """With the same draw every time, values are those of the formula and gradients are their slopes."""
     sizes = (4, 2, 4)
     kept = {n: torch.rand(count * 2, n, n) > 0.3 for n, count in ((4, 2), (2, 1))}
+    monkeypatch.setattr(kernel.compiled, "serves", lambda *_: False)  # it has other draws
     monkeypatch.setattr(kernel, "draw_signs", lambda shape, *_: (kept[shape[-1]].float() - 0.5, 0.7))
     found = group_graphs(torch.tensor(sizes), cost=0)
     qkv = torch.randn(10, 3 * 6, dtype=torch.float64, requires_grad=True)
@@ -90,6 +91,7 @@ def test_dropout_by_finite_differences(monkeypatch: pytest.MonkeyPatch, with_bia
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_the_kernel_equals_the_plain_attention(monkeypatch: pytest.MonkeyPatch, with_bias: bool) -> None:
     """Where nothing is dropped: values and gradients, with padding and without."""
+    monkeypatch.setattr(kernel.compiled, "serves", lambda *_: False)  # it has other draws
     monkeypatch.setattr(kernel, "draw_signs", lambda shape, *_: (torch.ones(shape), 1.0))
     for cost in (0, 40, 10**9):
         found = group_graphs(torch.tensor((5, 1, 9, 3, 0, 8)), cost)
@@ -138,6 +140,7 @@ def test_dropout_keeps_the_mean(enabled: bool) -> None:
 
 def test_padding_has_no_part_in_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     """One group with padding and groups without: the same values and gradients where nothing is dropped."""
+    monkeypatch.setattr(kernel.compiled, "serves", lambda *_: False)  # it has other draws
     monkeypatch.setattr(kernel, "draw_signs", lambda shape, *_: (torch.ones(shape), 0.7))
     graphs = packed_graphs((5, 1, 9, 3, 8), dim=8)
     attention = MultiheadAttention(8, 2, dropout=0.3).double()

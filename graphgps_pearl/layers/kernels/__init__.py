@@ -7,7 +7,7 @@ the plain one always runs.
 
 ``dropout.dropout`` serves dropout in training on a CPU: an eighth of torch's time.
 
-``pair_gather.gather`` serves the attention bias of B-PEARL's pairs. Its forward pass is that of the plain
-``layers.pair_bias.gather``; its backward pass replaces sums over columns by sums over rows, or by a gather
+``pair_gather.project`` serves the attention bias of B-PEARL's pairs. Its forward pass is that of the plain
+``layers.pair_bias.project``; its backward pass replaces the sum over equal rows by a gather
 where every pair has a row of its own.
 """

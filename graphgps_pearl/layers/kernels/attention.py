@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from graphgps_pearl.layers.grouping import Grouping
+from graphgps_pearl.layers.kernels import compiled
 from graphgps_pearl.layers.kernels.dropout import draw_signs
 
 relu_backward = torch.ops.aten.threshold_backward
@@ -28,6 +29,8 @@ def attend(
     """:func:`graphgps_pearl.layers.attention.attend` for ``dropout`` > 0; no second derivatives."""
     if not grouping.groups:
         return qkv.new_empty(0, qkv.size(1) // 3)
+    if compiled.serves(qkv, heads, bias):
+        return compiled.attend(qkv, heads, grouping, bias, dropout)
     return _Attention.apply(qkv, heads, grouping, dropout, *bias)
 
 
@@ -54,11 +57,7 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
-        if torch.is_grad_enabled():  # create_graph=True
-            raise RuntimeError(
-                "the kernel of attention with dropout has no second derivatives; set gt.attn_dropout 0, or "
-                "switch kernels off (GRAPHGPS_PEARL_KERNELS=0)"
-            )
+        compiled.refuse_second_derivatives()
         heads, grouping = ctx.heads, ctx.grouping
         grad_bias: list[Tensor | None] = []
         rows = grad.new_empty(3 * heads * grouping.num_rows, grad.size(1) // heads)

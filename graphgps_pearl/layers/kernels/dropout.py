@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-_STEPS = 1 << 16
+STEPS = 1 << 16
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -21,25 +21,26 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 def draw_signs(shape: torch.Size, dropout: float, device: torch.device) -> tuple[Tensor, float]:
     """Numbers in float32, negative where an entry is dropped, and what share stays on average."""
-    bits, dropped = _draw(shape, dropout, device)
-    return _signs(bits, dropped), 1 - dropped / _STEPS
+    bits, dropped = draw(shape, dropout, device)
+    return _signs(bits, dropped), 1 - dropped / STEPS
 
 
-def _draw(shape: torch.Size, dropout: float, device: torch.device) -> tuple[Tensor, int]:
-    dropped = min(max(round(dropout * _STEPS), 1), _STEPS - 1)
+def draw(shape: torch.Size, dropout: float, device: torch.device) -> tuple[Tensor, int]:
+    """16 random bits an entry, as integers, and how many of the 2^16 values, from the least, drop it."""
+    dropped = min(max(round(dropout * STEPS), 1), STEPS - 1)
     count = math.prod(shape)
     bits = torch.empty((count + 3) // 4, dtype=torch.int64, device=device).random_(-(2**63), None)
     return bits.view(torch.int16)[:count].view(shape), dropped
 
 
 def _signs(bits: Tensor, dropped: int) -> Tensor:
-    return bits.to(torch.float32).sub_(dropped - _STEPS // 2 - 0.5)
+    return bits.to(torch.float32).sub_(dropped - STEPS // 2 - 0.5)
 
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, p):  # type: ignore[no-untyped-def] # torch's signature
-        bits, ctx.dropped = _draw(x.shape, p, x.device)
+        bits, ctx.dropped = draw(x.shape, p, x.device)
         ctx.save_for_backward(bits)
         return _scaled(x, bits, ctx.dropped)
 
@@ -52,4 +53,4 @@ class _Dropout(torch.autograd.Function):
 def _scaled(x: Tensor, bits: Tensor, dropped: int) -> Tensor:
     """The entries that stay, divided by their share; linear in x, so it is its own backward pass."""
     kept = torch.ops.aten.threshold_backward(x, _signs(bits, dropped).to(x.dtype), 0)
-    return kept * (_STEPS / (_STEPS - dropped))
+    return kept * (STEPS / (STEPS - dropped))

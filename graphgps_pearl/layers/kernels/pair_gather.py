@@ -1,4 +1,4 @@
-"""The gather of pair values with a backward pass that never scatters over columns."""
+"""The projection of pairs to attention biases, with a backward pass that gathers."""
 
 from __future__ import annotations
 
@@ -12,30 +12,34 @@ if TYPE_CHECKING:
     from graphgps_pearl.layers.pair_bias import PairIndex
 
 
-def gather(value: Tensor, index: PairIndex) -> Tensor:
-    """:func:`graphgps_pearl.layers.pair_bias.gather`."""
-    return _Gather.apply(value, index)
+def project(rows: Tensor, weight: Tensor, constant: Tensor, index: PairIndex) -> Tensor:
+    """:func:`graphgps_pearl.layers.pair_bias.project`."""
+    kind = rows.device.type
+    if torch.is_autocast_enabled(kind):
+        rows, weight, constant = (t.to(torch.get_autocast_dtype(kind)) for t in (rows, weight, constant))
+    with torch.autocast(kind, enabled=False):
+        return _Project.apply(rows, weight, constant, index)
 
 
-class _Gather(torch.autograd.Function):
+class _Project(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, value, index):  # type: ignore[no-untyped-def] # torch's signature
-        ctx.index, ctx.shape = index, value.shape
-        forward, reverse = value.chunk(2)
-        return (
-            forward.index_select(1, index.row)
-            .add_(reverse.index_select(1, index.reverse_row))
-            .add_(index.padding)
-        )
+    def forward(ctx, rows, weight, constant, index):  # type: ignore[no-untyped-def] # torch's signature
+        both = rows.index_select(0, index.row).view(-1, weight.size(0))  # [D, 2 F]
+        ctx.save_for_backward(both, weight)
+        ctx.index, ctx.shape = index, rows.shape
+        out = torch.add(constant.unsqueeze(1), index.padding.to(constant.dtype))
+        return out.addmm_(weight.t(), both.t())
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
-        index = ctx.index
-        if index.inverse is not None:  # padding is in no inverse: it has no gradient
-            return torch.cat([grad.index_select(1, inverse) for inverse in index.inverse]), None
-        rows = grad.t().contiguous()
-        sums = [rows.new_zeros(ctx.shape[1], rows.size(1)) for _ in range(2)]
-        for total, row in zip(sums, (index.row, index.reverse_row), strict=True):
-            total.index_add_(0, row, rows)
-        return torch.cat(sums, dim=1).t(), None
+        both, weight = ctx.saved_tensors
+        index, grad_rows = ctx.index, None
+        if ctx.needs_input_grad[0]:
+            grad_both = (grad.t() @ weight.t()).view(-1, ctx.shape[1])  # [2 D, F]
+            if index.inverse is None:
+                grad_rows = grad_both.new_zeros(ctx.shape).index_add_(0, index.row, grad_both)
+            else:  # padding is in no inverse: it has no gradient
+                first, second = (grad_both.index_select(0, inverse) for inverse in index.inverse)
+                grad_rows = first.add_(second)
+        return grad_rows, (grad @ both).t(), grad.sum(1), None

@@ -2,6 +2,7 @@ r"""Optional fast paths. Each gives what the plain lines give, to 1e-9 in float6
 
 - :mod:`.blocked` computes a layer of :math:`\Phi` in blocks of rows that stay in the processor's cache. It
   serves training with ReLU and batch norm, on a CPU, in float32 or float64 without autocast, in one process.
+- :mod:`.native` is the same in compiled code, where the machine has a C++ compiler.
 - :mod:`.folded` is a layer in evaluation without gradients, on a CPU: norms are folded into the linear maps.
   It serves any activation, with batch norm or without a norm.
 - :mod:`.quotient` (with :mod:`.plan` and :mod:`.colours`) computes one row for all pairs (v, m) of B-PEARL
@@ -21,8 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from graphgps_pearl.pearl.graphs import Graphs
-from graphgps_pearl.pearl.kernels import device_norm, folded
-from graphgps_pearl.pearl.kernels.blocked import Chain, chained
+from graphgps_pearl.pearl.kernels import blocked, device_norm, folded, native
+from graphgps_pearl.pearl.kernels.blocked import Chain
 from graphgps_pearl.pearl.kernels.plan import build_plan, num_rounds
 from graphgps_pearl.pearl.kernels.quotient import QuotientRows, Weighted
 from graphgps_pearl.pearl.norm import BatchNorm, GraphNorm
@@ -49,11 +50,17 @@ def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor |
         chain = _chain(
             [linear.weight for linear in layer.linears if isinstance(linear, nn.Linear)], layer.norms, x
         )
-        return None if chain is None else chained(x, chain, rows, layer.eps, residual)
+        return None if chain is None else _run(x, chain, rows, layer.eps, residual)
     if layer.bias is not None or residual:
         return None
     chain = _chain([layer.weight.flatten(0, 1).t()], [layer.norm], x)
-    return None if chain is None else chained(layer.taps(x, rows), chain, rows)
+    return None if chain is None else _run(layer.taps(x, rows), chain, rows)
+
+
+def _run(x: Tensor, chain: Chain, rows: Rows, eps: Tensor | None = None, skip: bool = False) -> Tensor:
+    """The layer by compiled code, or in torch."""
+    kernel = native if native.serves(x, chain, eps) else blocked
+    return kernel.chained(x, chain, rows, eps, skip)
 
 
 def _chain(weights: list[Tensor], norms: nn.ModuleList | list[nn.Module], x: Tensor) -> Chain | None:

@@ -1,0 +1,107 @@
+"""Kernels in C++, compiled on the machine where they run.
+
+The machine's own C++ compiler makes one library of the sources here when it is first asked for, in about ten
+seconds, and keeps it in the user's cache folder (``$XDG_CACHE_HOME`` or ``~/.cache``). Nothing is compiled at
+installation. Where there is no compiler, callers have the same in torch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphgps_pearl.switches import native_enabled
+
+log = logging.getLogger(__name__)
+
+LANES = {torch.float32: 8, torch.float64: 4}  # widths are multiples of these
+_FOLDER = Path(__file__).parent
+_FLAGS = ("-O3", "-march=native", "-std=c++17", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+_MAX_THREADS = 4  # the kernels run in one thread
+
+
+def available() -> bool:
+    """Whether the kernels may be used and are there."""
+    return native_enabled() and torch.get_num_threads() <= _MAX_THREADS and library() is not None
+
+
+def pointer(tensor: Tensor | None) -> int | None:
+    """Where a contiguous tensor is in memory."""
+    return None if tensor is None else tensor.data_ptr()
+
+
+def pointers(tensors: Sequence[Tensor | None]) -> Any:
+    """An array of them."""
+    return (ctypes.c_void_p * len(tensors))(*map(pointer, tensors))
+
+
+def numbers(values: Sequence[Any], kind: Any) -> Any:
+    """An array of C numbers."""
+    return (kind * len(values))(*values)
+
+
+def call(name: str, dtype: torch.dtype, structure: ctypes.Structure) -> None:
+    """Call a function of the library with a pointer to a structure."""
+    getattr(library(), f"{name}_{str(dtype).removeprefix('torch.')}")(ctypes.byref(structure))
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The compiled kernels, from the cache or made now; None where that is not possible."""
+    names = (os.environ.get("CXX", ""), "c++", "g++", "clang++")
+    compiler = next((found for name in names if name and (found := shutil.which(name))), None)
+    if compiler is None:
+        return None
+    try:
+        path = _cache_folder() / f"kernels-{_key(compiler)}.so"
+        if not path.exists():
+            _compile(compiler, path)
+        return ctypes.CDLL(str(path))
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # RuntimeError: no home folder
+        log.info("no compiled kernels: %s", error)
+        return None
+
+
+def _cache_folder() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "graphgps_pearl"
+
+
+def _key(compiler: str) -> str:
+    """Differs where the sources, the compiler or the processor do."""
+    version = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=30).stdout
+    info = Path("/proc/cpuinfo")
+    listed = info.read_text().partition("flags")[2].partition("\n")[0] if info.exists() else ""
+    machine = (*_FLAGS, platform.machine(), platform.processor(), listed)
+    parts = [*(path.read_bytes() for path in _sources("*")), version, "\0".join(machine).encode()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
+
+
+def _compile(compiler: str, path: Path) -> None:
+    """Make the library; several processes may do so at the same time."""
+    started = time.monotonic()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        command = [compiler, *_FLAGS, *map(str, _sources("*.cpp")), "-o", str(made)]
+        subprocess.run(command, capture_output=True, check=True, timeout=300)
+        made.replace(path)
+    log.info("compiled kernels in %.0f s, kept in %s", time.monotonic() - started, path)
+
+
+def _sources(pattern: str) -> list[Path]:
+    return sorted(path for path in _FOLDER.glob(pattern) if path.suffix in (".cpp", ".h"))

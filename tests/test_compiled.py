@@ -1,0 +1,94 @@
+"""Kernels in C++ are made when first used, kept, and done without where that is not possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphgps_pearl import compiled
+from graphgps_pearl.pearl import BPEARL
+from graphgps_pearl.switches import native_enabled, use_kernels
+
+RING = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
+
+
+@pytest.fixture(autouse=True)
+def asked_again() -> Iterator[None]:
+    """The library is looked for in each test, and again after it."""
+    compiled.library.cache_clear()
+    yield
+    compiled.library.cache_clear()
+
+
+def encode() -> torch.Tensor:
+    torch.manual_seed(0)
+    with use_kernels(True):
+        return BPEARL(4, hidden_dim=8, num_layers=2).double()(RING)
+
+
+def test_without_a_compiler_the_result_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = encode()
+    compiled.library.cache_clear()
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    assert compiled.library() is None and not compiled.available()
+    torch.testing.assert_close(encode(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_compiler_that_fails_is_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text('#!/bin/sh\n[ "$1" = --version ] && echo 1 && exit 0\nexit 1\n')
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert compiled.library() is None
+    assert list((tmp_path / "cache" / "graphgps_pearl").iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert compiled.library() is None
+
+
+@pytest.mark.slow
+def test_the_library_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if compiled.library() is None:
+        pytest.skip("no C++ compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled.library.cache_clear()
+    assert compiled.library() is not None
+    (made,) = (tmp_path / "graphgps_pearl").iterdir()
+    changed = made.stat().st_mtime_ns
+    compiled.library.cache_clear()
+    assert compiled.library() is not None and made.stat().st_mtime_ns == changed
+
+
+def test_the_switch() -> None:
+    with use_kernels(True, native=False):
+        assert not native_enabled() and not compiled.available()
+    with use_kernels(False):
+        assert not native_enabled()
+    with use_kernels(True):
+        assert native_enabled()
+
+
+def test_more_threads_than_one_kernel_is_worth() -> None:
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(64)
+        with use_kernels(True):
+            assert not compiled.available()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_loading_leaves_the_floating_point_unit_alone() -> None:
+    """Libraries linked with -ffast-math flush denormal numbers to zero, in all of the process."""
+    compiled.library()
+    assert float(torch.tensor(1e-310, dtype=torch.float64) / 2) > 0
