@@ -81,6 +81,17 @@ def pair_index(
     return PairIndex(row[torch.stack(both, dim=1).flatten()], torch.cat(added), inverse, groups)
 
 
+def joined(weight: Tensor, readout: nn.Linear | None) -> tuple[Tensor, Tensor]:
+    """Weights [2 F, C] and constant [C] for :func:`project`: those of the readout and ``weight`` [D, 2 C]."""
+    both = torch.stack(weight.chunk(2, dim=1))  # [2, D, C], for (v, m) and for (m, v)
+    if readout is None:
+        return both.flatten(0, 1), both.new_zeros(both.size(2))
+    weight = (readout.weight.t() @ both).flatten(0, 1)
+    if readout.bias is None:
+        return weight, both.new_zeros(both.size(2))
+    return weight, readout.bias @ both.sum(0)
+
+
 class PairBiases:
     """The biases of all layers, from the rows [R, F] and a projection [2 F, layers·H] with a constant."""
 
@@ -145,18 +156,8 @@ class PairBiasProjection(nn.Module):
 
     def forward(self, pairs: PairEncoding, index: PairIndex | None = None) -> list[PairBias]:
         """The bias of each layer, or the one of all layers; ``index`` where it is known already."""
-        biases = PairBiases(self._projection(pairs.readout), pairs, self.layers, index)
+        biases = PairBiases(joined(self.weight, pairs.readout), pairs, self.layers, index)
         return [PairBias(biases, layer) for layer in range(self.layers)]
-
-    def _projection(self, readout: nn.Linear | None) -> tuple[Tensor, Tensor]:
-        """The weights [2 F, layers·H] and the constant [layers·H], of both pairs, behind the readout."""
-        both = torch.stack(self.weight.chunk(2, dim=1))  # [2, D, layers·H]
-        if readout is None:
-            return both.flatten(0, 1), both.new_zeros(both.size(2))
-        weight = (readout.weight.t() @ both).flatten(0, 1)
-        if readout.bias is None:
-            return weight, both.new_zeros(both.size(2))
-        return weight, readout.bias @ both.sum(0)
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""

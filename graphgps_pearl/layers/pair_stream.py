@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from graphgps_pearl.contracts import Group
 from graphgps_pearl.layers.kernels import pair_gather as kernel
-from graphgps_pearl.layers.pair_bias import PairIndex, gather, pair_index
+from graphgps_pearl.layers.pair_bias import PairIndex, joined, pair_index, project
 from graphgps_pearl.pearl import PairEncoding
 from graphgps_pearl.switches import kernels_enabled
 
@@ -85,14 +85,14 @@ class _State:
         self.padding: Tensor | None = None  # [D]
 
     def start(self, groups: Sequence[Group]) -> Tensor:
-        value, row = self._pairs.value, self._pairs.row
+        hidden, row = self._pairs.hidden, self._pairs.row
         index = self._index
         if index is None or index.groups is not groups:
-            index = pair_index(row, value.size(0), self._pairs.graphs.sizes, groups, value.dtype)
+            index = pair_index(row, hidden.size(0), self._pairs.graphs.sizes, groups, hidden.dtype)
         self.padding = index.padding
-        function = kernel.gather if kernels_enabled() else gather
+        function = kernel.project if kernels_enabled() else project
         bare = index._replace(padding=torch.zeros_like(index.padding))
-        return function(self.weights.weight.t() @ value.t(), bare)
+        return function(hidden, *joined(self.weights.weight, self._pairs.readout), bare)
 
 
 class StreamBias:
