@@ -38,10 +38,11 @@ class PairIndex(NamedTuple):
     groups: Sequence[Group]
 
 
-def project(rows: Tensor, weight: Tensor, constant: Tensor, index: PairIndex) -> Tensor:
+def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
     """Rows [R, F] to the biases [C, D] of all dense pairs, by ``weight`` [2 F, C] and ``constant`` [C]."""
     both = rows.index_select(0, index.row).view(-1, weight.size(0))  # [D, 2 F]
-    return weight.t() @ both.t() + (constant.unsqueeze(1) + index.padding)
+    added = index.padding if constant is None else constant.unsqueeze(1) + index.padding
+    return weight.t() @ both.t() + added
 
 
 def pair_index(
@@ -81,22 +82,26 @@ def pair_index(
     return PairIndex(row[torch.stack(both, dim=1).flatten()], torch.cat(added), inverse, groups)
 
 
-def joined(weight: Tensor, readout: nn.Linear | None) -> tuple[Tensor, Tensor]:
+def joined(weight: Tensor, readout: nn.Linear | None) -> tuple[Tensor, Tensor | None]:
     """Weights [2 F, C] and constant [C] for :func:`project`: those of the readout and ``weight`` [D, 2 C]."""
     both = torch.stack(weight.chunk(2, dim=1))  # [2, D, C], for (v, m) and for (m, v)
     if readout is None:
-        return both.flatten(0, 1), both.new_zeros(both.size(2))
+        return both.flatten(0, 1), None
     weight = (readout.weight.t() @ both).flatten(0, 1)
     if readout.bias is None:
-        return weight, both.new_zeros(both.size(2))
-    return weight, readout.bias @ both.sum(0)
+        return weight, None
+    return weight, (readout.bias.unsqueeze(1) * both.sum(0)).sum(0)
 
 
 class PairBiases:
     """The biases of all layers, from the rows [R, F] and a projection [2 F, layers·H] with a constant."""
 
     def __init__(
-        self, projection: tuple[Tensor, Tensor], pairs: PairEncoding, layers: int, index: PairIndex | None
+        self,
+        projection: tuple[Tensor, Tensor | None],
+        pairs: PairEncoding,
+        layers: int,
+        index: PairIndex | None,
     ) -> None:
         self._projection, self._pairs, self._layers, self._index = projection, pairs, layers, index
         self._cache: tuple[Sequence[Group], list[tuple[Tensor, ...]]] | None = None

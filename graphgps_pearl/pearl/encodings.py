@@ -478,7 +478,8 @@ class BPEARL(PEARL):
         graphs = check_graphs(edge_index, batch, num_nodes, edge_weight)
         rows = self.rows(graphs)
         hidden, readout = self.phi.hidden(rows.signal, rows.layers).to(self._dtype), self.phi.readout
-        if readout is not None and not is_linear(self.pool):
+        # On a GPU one product of all rows is quicker than several of a few.
+        if readout is not None and not (is_linear(self.pool) and hidden.device.type == "cpu"):
             hidden, readout = readout(hidden).to(self._dtype), None
         moments = pair_moments(hidden, rows, self.pool)
         if readout is not None:

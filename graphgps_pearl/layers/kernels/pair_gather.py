@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from graphgps_pearl.layers.pair_bias import PairIndex
 
 
-def project(rows: Tensor, weight: Tensor, constant: Tensor, index: PairIndex) -> Tensor:
+def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
     """:func:`graphgps_pearl.layers.pair_bias.project`."""
     kind = rows.device.type
     if torch.is_autocast_enabled(kind):
-        rows, weight, constant = (t.to(torch.get_autocast_dtype(kind)) for t in (rows, weight, constant))
+        dtype = torch.get_autocast_dtype(kind)
+        rows, weight, constant = (None if t is None else t.to(dtype) for t in (rows, weight, constant))
     with torch.autocast(kind, enabled=False):
         return _Project.apply(rows, weight, constant, index)
 
@@ -27,8 +28,10 @@ class _Project(torch.autograd.Function):
         both = rows.index_select(0, index.row).view(-1, weight.size(0))  # [D, 2 F]
         ctx.save_for_backward(both, weight)
         ctx.index, ctx.shape = index, rows.shape
-        out = torch.add(constant.unsqueeze(1), index.padding.to(constant.dtype))
-        return out.addmm_(weight.t(), both.t())
+        padding = index.padding.to(rows.dtype)
+        if constant is None:
+            return torch.addmm(padding, weight.t(), both.t())
+        return torch.add(constant.unsqueeze(1), padding).addmm_(weight.t(), both.t())
 
     @staticmethod
     @once_differentiable
@@ -42,4 +45,5 @@ class _Project(torch.autograd.Function):
             else:  # padding is in no inverse: it has no gradient
                 first, second = (grad_both.index_select(0, inverse) for inverse in index.inverse)
                 grad_rows = first.add_(second)
-        return grad_rows, (grad @ both).t(), grad.sum(1), None
+        grad_constant = grad.sum(1) if ctx.needs_input_grad[2] else None
+        return grad_rows, (grad @ both).t(), grad_constant, None
