@@ -1,6 +1,6 @@
 """How fast the encodings and GPS training are, as ratios to plain implementations run in the same process.
 
-    python scripts/benchmark.py [--suite pe|gps|epoch|scale ...] [--threads N ...] [--data DIR]
+    python scripts/benchmark.py [--suite pe|gps|epoch|scale|cost|samples ...] [--threads N ...] [--data DIR]
                                 [--json FILE] [--plot FILE] [--against FILE]
 
 Each case: warm-up, then repeats in which the two sides take turns; the median and the spread of the ratios.
@@ -119,6 +119,8 @@ def show(result: Result) -> str:
     low, high = result.spread
     line = f"{result.case:84s} {result.ours:9.3f} s {result.baseline:9.3f} s  {result.ratio:7.3g}x"
     line += f" ({low:.3g} to {high:.3g})"
+    if result.suite == "cost":
+        line += f"  {1 / result.ratio:.2f} times none"
     if result.ours_mb is not None and result.baseline_mb is not None:
         line += f"  {result.ours_mb:7.0f} MB {result.baseline_mb:7.0f} MB"
     return line

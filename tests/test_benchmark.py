@@ -25,7 +25,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("suite", ["pe", "gps", "epoch", "scale"])
+@pytest.mark.parametrize("suite", ["pe", "gps", "epoch", "scale", "cost"])
 def test_every_suite(
     suite: str, benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -41,6 +41,13 @@ def test_every_suite(
     written = json.loads((tmp_path / "b.json").read_text())["results"]
     assert [w["threads"] for w in written] == [r.threads for r in results]
     assert (tmp_path / "b.png").stat().st_size > 1000
+
+
+def test_error_against_time(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert benchmark.main(["--toy", "--suite", "samples", "--threads", "1"]) == []
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("zinc-rpearl")]
+    errors = [[float(part.split()[1]) for part in line.split("M = ")[1:]] for line in lines]
+    assert len(errors) == 6 and all(few > many > 0 for few, many in errors)
 
 
 def test_a_case_that_lost_speed_fails_the_comparison(

@@ -59,19 +59,19 @@ def _config(name: str, toy: bool, *settings: str) -> Any:
 
 def _step(graphs: Sequence[Data], cfg: Any, dense: bool) -> Step:
     batch = Batch.from_data_list(list(graphs))
-    train = _training(graphs[0], cfg, dense, accumulate=1)
+    _, train = make_training(graphs[0], cfg, dense, accumulate=1)
     return lambda: train([batch])
 
 
 def _epoch(graphs: Sequence[Data], cfg: Any, dense: bool) -> Step:
-    train = _training(graphs[0], cfg, dense, cfg.optim.batch_accumulation)
+    _, train = make_training(graphs[0], cfg, dense, cfg.optim.batch_accumulation)
     train([Batch.from_data_list(list(graphs[:2]))])
     loader = data.make_loader(graphs, cfg, shuffle=True)
     return lambda: train(loader)
 
 
-def _training(graph: Data, cfg: Any, dense: bool, accumulate: int) -> Train:
-    """Trains a new network on batches, with a step of the optimiser after every ``accumulate`` of them."""
+def make_training(graph: Data, cfg: Any, dense: bool, accumulate: int) -> tuple[nn.Module, Train]:
+    """A new network, and what trains it on batches: an optimiser step after every ``accumulate`` of them."""
     torch.manual_seed(0)
     network = networks.build(cfg, graph.x.size(1), graph.y.size(1))
     if dense:
@@ -90,4 +90,4 @@ def _training(graph: Data, cfg: Any, dense: bool, accumulate: int) -> Train:
                 optimiser.step()
                 optimiser.zero_grad()
 
-    return train
+    return network, train

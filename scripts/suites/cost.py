@@ -1,0 +1,134 @@
+"""What an encoding costs: training against no encoding (cost); error of R-PEARL against time (samples)."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from graphgps_pearl import data, networks
+from graphgps_pearl.errors import UserError
+from graphgps_pearl.pearl import RPEARL
+from suites.case import Case, Step
+from suites.graphs import load_graphs
+from suites.training import _config, make_training
+
+CONFIGS = {
+    "zinc": ("zinc-rpearl", "zinc-rpearl-paper", "zinc-bpearl", "zinc-bpearl-paper"),
+    "peptides": ("peptides-bpearl", "peptides-bpearl-paper"),
+    "drugood": ("drugood-rpearl", "drugood-rpearl-paper", "drugood-bpearl", "drugood-bpearl-paper"),
+}
+BATCHES = {"zinc": 32, "peptides": 16}
+PART = 15  # of DrugOOD every so many batches are run, of training and of evaluation alike
+
+
+def cost_suite(args: argparse.Namespace) -> Iterator[Case | str]:
+    """A training step against one without an encoding; for DrugOOD an epoch with evaluation."""
+    for kind, count in BATCHES.items():
+        graphs = load_graphs(kind, 4 if args.toy else count, args.data)
+        batches = [Batch.from_data_list(graphs)]
+        for name in CONFIGS[kind]:
+            yield _against_none(kind, name, f"step of {name}, batch {len(graphs)}", args.toy, batches, [])
+    if args.data is None:
+        return
+    settings = ["dataset.dir", args.data, "dataset.name", "lbap_core_ec50_assay"]
+    cfg = _config("drugood-none", args.toy, *settings)
+    try:
+        splits = data.load(cfg).splits
+    except UserError as error:
+        yield f"drugood: left out ({error})"
+        return
+    torch.manual_seed(0)
+    train, *others = (
+        list(data.make_loader(graphs, cfg, shuffle=name == "train"))[::PART]
+        for name, graphs in splits.items()
+    )
+    evaluated = [batch for batches in others for batch in batches]
+    for name in CONFIGS["drugood"]:
+        text = f"epoch of {name} with evaluation, every {PART}th batch"
+        yield _against_none("drugood", name, text, args.toy, train, evaluated)
+
+
+def _against_none(
+    kind: str, name: str, text: str, toy: bool, train: Sequence[Batch], evaluated: Sequence[Batch]
+) -> Case:
+    ours, none = (
+        partial(_passes, _config(config, toy), train, evaluated) for config in (name, f"{kind}-none")
+    )
+    return Case("cost", f"{text}, against {kind}-none", ours, none, memory=False)
+
+
+def _passes(cfg: Any, train: Sequence[Batch], evaluated: Sequence[Batch]) -> Step:
+    """One step for each batch of training, one prediction for each of evaluation."""
+    network, steps = make_training(train[0], cfg, dense=False, accumulate=1)
+
+    def run() -> None:
+        network.train()
+        steps(train)
+        network.eval()
+        with torch.inference_mode():
+            for batch in evaluated:
+                network(batch)
+
+    return run
+
+
+def samples_suite(args: argparse.Namespace) -> Iterator[Case | str]:
+    """Error of R-PEARL's estimate against the time of a step of the encoding, for each distribution."""
+    graphs = load_graphs("zinc", 4 if args.toy else 32, args.data)
+    batch = Batch.from_data_list(graphs)
+    tables, most = (2, 50) if args.toy else (8, 4000)
+    yield "error of an untrained encoding as a share of the deviation between nodes, and time of a step of it"
+    for name in ("zinc-rpearl", "zinc-rpearl-paper"):
+        module = _encoding(name, batch)
+        for distribution in ("gaussian", "rademacher", "sobol"):
+            module.distribution = "gaussian" if distribution == "sobol" else distribution
+            exact = _evaluate(module, batch, most, seed=-1)
+            spread = (exact - exact.mean(0)).square().mean().sqrt()
+            module.distribution = distribution
+            line = []
+            for count in (10, 50) if args.toy else (10, 20, 35, 50, 70, 100):
+                found = torch.stack([_evaluate(module, batch, count, seed) for seed in range(tables)])
+                error = (found - exact).square().mean().sqrt() / spread
+                line.append(f"M = {count}: {float(error):.3f} in {_milliseconds(module, batch):.0f} ms")
+            yield f"{name:18s} {distribution:10s} " + "; ".join(line)
+
+
+def _encoding(name: str, batch: Batch) -> RPEARL:
+    """The encoding of a config with new weights, and running statistics of this batch."""
+    torch.manual_seed(0)
+    cfg = _config(name, False)
+    network = networks.build(cfg, batch.x.size(1), 1)
+    module = next(part for part in network.modules() if isinstance(part, RPEARL))
+    with torch.no_grad():
+        for _ in range(30):
+            module(batch)
+    return module
+
+
+def _evaluate(module: RPEARL, batch: Batch, count: int, seed: int) -> Tensor:
+    module.eval()
+    module.num_samples, module.eval_seed, module.chunk_size = count, seed, 100
+    with torch.no_grad():
+        return module(batch)
+
+
+def _milliseconds(module: RPEARL, batch: Batch) -> float:
+    """Of processor time for a step of the encoding alone."""
+    statistics_before = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    module.train()
+    module.chunk_size = None
+    taken = []
+    for _ in range(4):
+        began = time.process_time()
+        module(batch).square().sum().backward()
+        taken.append(1000 * (time.process_time() - began))
+    module.load_state_dict(statistics_before, strict=False)
+    return statistics.median(taken[1:])
