@@ -102,7 +102,7 @@ def test_required_transforms_are_named_once_and_only_for_what_is_named() -> None
     ("composition", "message"),
     [
         ("TypeDictNode+BPERL", "did you mean BPEARL"),
-        ("Nonsense", "there are Atom, BPEARL, "),
+        ("Nonsense", "there are ASTNode, Atom, BPEARL, "),
         ("RWSE+TypeDictNode", "TypeDictNode reads the data, so it comes first"),
         ("Atom+TypeDictNode", "there is at most one such"),
     ],
