@@ -30,12 +30,14 @@ class PairIndex(NamedTuple):
         padding: [D] -inf where m is padding, else zero.
         inverse: for (v, m) and for (m, v), [R] where each row is in ``row``; None where pairs share rows.
         groups: the groups.
+        sizes: of each group [B_g] the graphs' numbers of nodes.
     """
 
     row: Tensor
     padding: Tensor
     inverse: tuple[Tensor, ...] | None
     groups: Sequence[Group]
+    sizes: Sequence[Tensor]
 
 
 def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
@@ -71,6 +73,7 @@ def pair_index(
         padding = group.padding(dtype)
         zeros = torch.zeros(inside.shape, dtype=dtype, device=n.device)
         added.append((zeros if padding is None else zeros + padding.squeeze(1)).flatten())
+    of_groups = [sizes[group.graphs] for group in groups]
     both, inside = (torch.cat(pair), torch.cat(reverse_pair)), torch.cat(insides)
     inverse = None
     if num_rows == row.numel():  # every pair has a row of its own
@@ -79,7 +82,7 @@ def pair_index(
             torch.empty_like(row).index_copy_(0, row[p[dense]], 2 * dense + side)
             for side, p in enumerate(both)
         )
-    return PairIndex(row[torch.stack(both, dim=1).flatten()], torch.cat(added), inverse, groups)
+    return PairIndex(row[torch.stack(both, dim=1).flatten()], torch.cat(added), inverse, groups, of_groups)
 
 
 def joined(weight: Tensor, readout: nn.Linear | None) -> tuple[Tensor, Tensor | None]:

@@ -18,7 +18,7 @@ from graphgps_pearl.errors import UserError
 from graphgps_pearl.pearl import RPEARL
 from suites.case import Case, Step
 from suites.graphs import load_graphs
-from suites.training import _config, make_training
+from suites.training import _config, _step, make_training
 
 CONFIGS = {
     "zinc": ("zinc-rpearl", "zinc-rpearl-paper", "zinc-bpearl", "zinc-bpearl-paper"),
@@ -36,6 +36,13 @@ def cost_suite(args: argparse.Namespace) -> Iterator[Case | str]:
         batches = [Batch.from_data_list(graphs)]
         for name in CONFIGS[kind]:
             yield _against_none(kind, name, f"step of {name}, batch {len(graphs)}", args.toy, batches, [])
+        for name in (f"{kind}-none", f"{kind}-bpearl"):
+            step = partial(_step, graphs, _config(name, args.toy), dense=False)
+            for text, ours, other in (
+                ("compiled kernels, against torch alone", step, partial(step, native=False)),
+                ("a batch that a worker prepared, against without", partial(step, prepared=True), step),
+            ):
+                yield Case("cost", f"step of {name} with {text}", ours, other, memory=False)
     if args.data is None:
         return
     settings = ["dataset.dir", args.data, "dataset.name", "lbap_core_ec50_assay"]

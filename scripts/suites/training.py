@@ -13,6 +13,7 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 
 from graphgps_pearl import config, data, networks
+from graphgps_pearl.switches import use_kernels
 from graphgps_pearl.training.schedules import make_optimizer
 from suites.case import Case, Step
 from suites.graphs import CONFIGS, load_graphs
@@ -57,10 +58,18 @@ def _config(name: str, toy: bool, *settings: str) -> Any:
     return config.load(CONFIGS / f"{name}.yaml", [*(["gt.layers", "1"] if toy else []), *settings])
 
 
-def _step(graphs: Sequence[Data], cfg: Any, dense: bool) -> Step:
+def _step(graphs: Sequence[Data], cfg: Any, dense: bool, prepared: bool = False, native: bool = True) -> Step:
+    """A step on one batch, which a worker may have prepared; ``native=False``: no compiled kernels."""
     batch = Batch.from_data_list(list(graphs))
-    _, train = make_training(graphs[0], cfg, dense, accumulate=1)
-    return lambda: train([batch])
+    network, train = make_training(graphs[0], cfg, dense, accumulate=1)
+    if prepared:
+        networks.Preparation(network, "cpu")(batch)
+
+    def step() -> None:
+        with use_kernels(True, native):
+            train([batch])
+
+    return step
 
 
 def _epoch(graphs: Sequence[Data], cfg: Any, dense: bool) -> Step:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from graphgps_pearl.layers.kernels import compiled_pairs
+
 if TYPE_CHECKING:
     from graphgps_pearl.layers.pair_bias import PairIndex
 
@@ -15,9 +17,12 @@ if TYPE_CHECKING:
 def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
     """:func:`graphgps_pearl.layers.pair_bias.project`."""
     kind = rows.device.type
+    if compiled_pairs.serves(rows, weight) and not torch.is_autocast_enabled(kind):
+        return compiled_pairs.project(rows, weight, constant, index)
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
-        rows, weight, constant = (None if t is None else t.to(dtype) for t in (rows, weight, constant))
+        rows, weight = rows.to(dtype), weight.to(dtype)
+        constant = None if constant is None else constant.to(dtype)
     with torch.autocast(kind, enabled=False):
         return _Project.apply(rows, weight, constant, index)
 

@@ -126,8 +126,9 @@ class _Call:
             self.matrix = rows.matrix
             samples = x.size(0) // self.matrix.shape[1]
             self.rows = samples * self.matrix.shape[0]
-        self.weight = None if rows.multiplicity is None else rows.multiplicity.to(x.dtype)
-        total = self.rows if self.weight is None else float(rows.multiplicity.sum(dtype=torch.float64))
+        multiplicity = rows.multiplicity
+        self.weight = None if multiplicity is None else multiplicity.to(x.dtype)
+        total = self.rows if multiplicity is None else float(multiplicity.sum(dtype=torch.float64))
         self.parent = None if self.matrix is None else rows.parent
         self.layer = _Layer(
             rows=self.rows,

@@ -1,0 +1,134 @@
+// B-PEARL's pairs to attention biases of all layers and heads: rows of (v, m) and (m, v) side by side, times a matrix.
+//
+// The result is by column first, [columns, dense pairs]: each layer and head has its matrices of (v, m) together. Pairs that are
+// padding are not computed. Several pairs may share a row; their gradients add up.
+
+#include "tiles.h"
+
+struct Pairs {  // layers/kernels/compiled.py has the same fields; all of them are 8 bytes
+  Int groups, width, columns, dense;                    // width of a row; columns of the result; dense pairs of all groups
+  const Int *graphs, *padded; const Int* const* size;   // per group: graphs, the size they are padded to, the size of each
+  const Int* row;                                       // [dense, 2] the rows of (v, m) and (m, v)
+  const void *rows, *weight, *constant; void* out;      // [R, width], [2 width, columns], [columns] or null; [columns, dense]
+  const void* padding;                                  // [dense] the result where there is no pair
+  const void *grad, *transposed;                        // [columns, dense]; the weight as [columns, 2 width]
+  void *grad_rows, *grad_weight; double* grad_constant; // like rows, weight and constant, zero so far
+};
+
+namespace {
+
+template <class T, int BYTES>
+struct Projection : Tiles<T, BYTES> {
+  using typename Tiles<T, BYTES>::V;
+  using Tiles<T, BYTES>::L;
+  using Tiles<T, BYTES>::load;
+  using Tiles<T, BYTES>::store;
+  using Tiles<T, BYTES>::product;
+  using Tiles<T, BYTES>::outer;
+
+  // Calls `block(start, n, padded, first, last)` for rows v = first to last of each graph, a few at a time, and
+  // `graph(start, n, padded)` for each; `start` is the graph's first dense pair.
+  template <class Block, class Graph>
+  static void each(const Pairs& a, Block block, Graph graph) {
+    Int start = 0;
+    for (Int g = 0; g < a.groups; ++g)
+      for (Int b = 0; b < a.graphs[g]; ++b) {
+        const Int n = a.size[g][b], padded = a.padded[g], step = std::max<Int>(1, kBlock / std::max<Int>(n, 1));
+        for (Int v = 0; v < n; v += step) block(start, n, padded, v, std::min(n, v + step));
+        graph(start, n, padded);
+        start += padded * padded;
+      }
+  }
+
+  // The rows of pairs (v, m), v from first to last, side by side with those of (m, v).
+  static void gather(const Pairs& a, Int start, Int n, Int padded, Int first, Int last, std::vector<T>& both) {
+    const Int f = a.width;
+    both.resize(std::max<size_t>(both.size(), (last - first) * n * 2 * f));
+    T* to = both.data();
+    for (Int v = first; v < last; ++v)
+      for (Int m = 0; m < n; ++m)
+        for (int side = 0; side < 2; ++side, to += f)
+          std::memcpy(to, (const T*)a.rows + a.row[2 * (start + v * padded + m) + side] * f, f * sizeof(T));
+  }
+
+  static void forward(const Pairs& a) {
+    const Int f2 = 2 * a.width, columns = a.columns;
+    const T* constant = (const T*)a.constant;
+    T* out = (T*)a.out;
+    std::vector<T> both, made;
+    each(
+        a,
+        [&](Int start, Int n, Int padded, Int first, Int last) {
+          const Int rows = (last - first) * n;
+          gather(a, start, n, padded, first, last, both);
+          made.resize(std::max<size_t>(made.size(), rows * columns));
+          product(rows, f2, columns, {both.data(), f2}, {(const T*)a.weight, columns}, {made.data(), columns});
+          for (Int c = 0; c < columns; ++c)
+            for (Int v = first; v < last; ++v) {
+              const T *from = made.data() + (v - first) * n * columns + c, more = constant ? constant[c] : T(0);
+              T* to = out + c * a.dense + start + v * padded;
+              for (Int m = 0; m < n; ++m) to[m] = from[m * columns] + more;
+            }
+        },
+        [&](Int start, Int n, Int padded) {
+          for (Int c = 0; c < columns; ++c)
+            for (Int v = 0; v < padded; ++v) {
+              const Int at = start + v * padded, from = v < n ? n : 0;
+              std::memcpy(out + c * a.dense + at + from, (const T*)a.padding + at + from, (padded - from) * sizeof(T));
+            }
+        });
+  }
+
+  static void backward(const Pairs& a) {
+    const Int f = a.width, columns = a.columns;
+    const T* grad = (const T*)a.grad;
+    std::vector<T> both, from_columns, back;
+    each(
+        a,
+        [&](Int start, Int n, Int padded, Int first, Int last) {
+          const Int rows = (last - first) * n;
+          gather(a, start, n, padded, first, last, both);
+          from_columns.resize(std::max<size_t>(from_columns.size(), rows * columns));
+          back.resize(std::max<size_t>(back.size(), rows * 2 * f));
+          for (Int c = 0; c < columns; ++c) {
+            T sum = 0;
+            for (Int v = first; v < last; ++v) {
+              const T* g = grad + c * a.dense + start + v * padded;
+              T* to = from_columns.data() + (v - first) * n * columns + c;
+              for (Int m = 0; m < n; ++m) {
+                to[m * columns] = g[m];
+                sum += g[m];
+              }
+            }
+            if (a.grad_constant) a.grad_constant[c] += sum;
+          }
+          outer(rows, 2 * f, columns, {both.data(), 2 * f}, {from_columns.data(), columns}, {(T*)a.grad_weight, columns});
+          product(rows, columns, 2 * f, {from_columns.data(), columns}, {(const T*)a.transposed, 2 * f}, {back.data(), 2 * f});
+          const T* from = back.data();
+          for (Int v = first; v < last; ++v)
+            for (Int m = 0; m < n; ++m)
+              for (int side = 0; side < 2; ++side, from += f) {
+                T* to = (T*)a.grad_rows + a.row[2 * (start + v * padded + m) + side] * f;
+                for (Int j = 0; j < f; j += L) store(to + j, load(to + j) + load(from + j));
+              }
+        },
+        [](Int, Int, Int) {});
+  }
+};
+
+template <class T, class Function>
+void with_vectors(const Pairs& a, Function narrow, Function wide) {
+#ifdef __AVX512F__
+  if (a.width % (64 / sizeof(T)) == 0 && a.columns % (64 / sizeof(T)) == 0) return wide(a);
+#endif
+  narrow(a);
+}
+
+}  // namespace
+
+extern "C" {
+void pairs_forward_float32(const Pairs* a) { with_vectors<float>(*a, Projection<float, 32>::forward, Projection<float, 64>::forward); }
+void pairs_forward_float64(const Pairs* a) { with_vectors<double>(*a, Projection<double, 32>::forward, Projection<double, 64>::forward); }
+void pairs_backward_float32(const Pairs* a) { with_vectors<float>(*a, Projection<float, 32>::backward, Projection<float, 64>::backward); }
+void pairs_backward_float64(const Pairs* a) { with_vectors<double>(*a, Projection<double, 32>::backward, Projection<double, 64>::backward); }
+}

@@ -1,0 +1,93 @@
+"""The projection of pairs to attention biases in compiled code: ``compiled/pairs.cpp``."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from graphgps_pearl.compiled import LANES, available, call, numbers, pointer, pointers
+
+if TYPE_CHECKING:
+    from graphgps_pearl.layers.pair_bias import PairIndex
+
+
+def serves(rows: Tensor, weight: Tensor) -> bool:
+    """Whether the compiled projection takes these."""
+    lanes = LANES.get(rows.dtype)
+    if rows.device.type != "cpu" or lanes is None or rows.size(1) % lanes or weight.size(1) % lanes:
+        return False
+    return weight.dtype == rows.dtype and available()
+
+
+def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
+    """:func:`graphgps_pearl.layers.pair_bias.project`."""
+    return _Project.apply(rows, weight, constant, index)
+
+
+class _Project(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows, weight, constant, index):  # type: ignore[no-untyped-def] # torch's signature
+        rows, weight = rows.contiguous(), weight.contiguous()
+        constant = None if constant is None else constant.contiguous()
+        out = rows.new_empty(weight.size(1), index.padding.numel())
+        _call("forward", rows, weight, index, constant=constant, out=out)
+        ctx.save_for_backward(rows, weight)
+        ctx.index = index
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
+        rows, weight = ctx.saved_tensors
+        grad_rows, grad_weight = torch.zeros_like(rows), torch.zeros_like(weight)
+        wanted = ctx.needs_input_grad[2]
+        grad_constant = rows.new_zeros(weight.size(1), dtype=torch.float64) if wanted else None
+        _call(
+            *("backward", rows, weight, ctx.index),
+            grad=grad.contiguous(),
+            transposed=weight.t().contiguous(),
+            grad_rows=grad_rows,
+            grad_weight=grad_weight,
+            grad_constant=grad_constant,
+        )
+        return grad_rows, grad_weight, None if grad_constant is None else grad_constant.to(rows.dtype), None
+
+
+class _Fields(ctypes.Structure):
+    """``Pairs`` of pairs.cpp."""
+
+    _fields_ = tuple(
+        (name, kind)
+        for kind, names in (
+            (ctypes.c_int64, "groups width columns dense"),
+            (ctypes.c_void_p, "graphs padded size row rows weight constant out padding"),
+            (ctypes.c_void_p, "grad transposed grad_rows grad_weight grad_constant"),
+        )
+        for name in names.split()
+    )
+
+
+def _call(name: str, rows: Tensor, weight: Tensor, index: PairIndex, **tensors: Tensor | None) -> None:
+    groups, padding = index.groups, index.padding.to(rows.dtype)
+    arrays: dict[str, Any] = {
+        "graphs": numbers([group.graphs.numel() for group in groups], ctypes.c_int64),
+        "padded": numbers([group.size for group in groups], ctypes.c_int64),
+        "size": pointers(index.sizes),
+    }
+    fields = _Fields(
+        groups=len(groups),
+        width=rows.size(1),
+        columns=weight.size(1),
+        dense=index.padding.numel(),
+        row=pointer(index.row),
+        padding=pointer(padding),
+        rows=pointer(rows),
+        weight=pointer(weight),
+        **{key: pointer(tensor) for key, tensor in tensors.items()},
+        **{key: ctypes.cast(array, ctypes.c_void_p) for key, array in arrays.items()},
+    )
+    call(f"pairs_{name}", rows.dtype, fields)

@@ -1,0 +1,62 @@
+"""The projection of pairs in compiled code equals that in torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphgps_pearl.compiled import library
+from graphgps_pearl.layers import pair_bias
+from graphgps_pearl.layers.grouping import group_graphs
+from graphgps_pearl.layers.kernels import compiled_pairs, pair_gather
+from graphgps_pearl.switches import use_kernels
+
+pytestmark = pytest.mark.skipif(library() is None, reason="no C++ compiler")
+
+SIZES = torch.tensor((5, 1, 11, 3, 0, 70))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 2e-4)])
+@pytest.mark.parametrize(("width", "columns"), [(8, 24), (32, 48)])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("cost", [0, 100, 10**9])
+def test_values_and_gradients(
+    dtype: torch.dtype, tolerance: float, width: int, columns: int, shared: bool, constant: bool, cost: int
+) -> None:
+    torch.manual_seed(0)
+    pairs = int(SIZES.square().sum())
+    row = torch.randint(40, (pairs,)) if shared else torch.randperm(pairs)
+    rows = torch.randn(40 if shared else pairs, width, dtype=dtype, requires_grad=True)
+    weight = torch.randn(2 * width, columns, dtype=dtype, requires_grad=True)
+    added = torch.randn(columns, dtype=dtype, requires_grad=True) if constant else None
+    groups = group_graphs(SIZES, cost).groups
+    index = pair_bias.pair_index(row, rows.size(0), SIZES, groups, dtype)
+    # Padded pairs have no gradient; padded keys are -inf.
+    used = torch.zeros(index.padding.numel(), dtype=dtype)
+    start = 0
+    for group, sizes in zip(groups, index.sizes, strict=True):
+        for n in sizes.tolist():
+            used[start : start + group.size**2].view(group.size, group.size)[:n, :n] = 1
+            start += group.size**2
+    inputs = [rows, weight, *([added] if added is not None else [])]
+
+    def run(native: bool) -> list[Tensor]:
+        with use_kernels(True, native):
+            assert compiled_pairs.serves(rows, weight) == native
+            out = pair_gather.project(rows, weight, added, index)
+        assert torch.equal(out == -torch.inf, (index.padding == -torch.inf).expand_as(out))
+        kept = torch.where(used > 0, out, torch.zeros_like(out))
+        return [kept, *torch.autograd.grad(kept.sin().sum(), inputs)]
+
+    for a, b in zip(run(False), run(True), strict=True):
+        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_what_does_not_fit_is_left_to_torch() -> None:
+    with use_kernels(True):
+        assert compiled_pairs.serves(torch.ones(4, 8), torch.ones(16, 8))
+        assert not compiled_pairs.serves(torch.ones(4, 7), torch.ones(14, 8))
+        assert not compiled_pairs.serves(torch.ones(4, 8), torch.ones(16, 9))
+        assert not compiled_pairs.serves(torch.ones(4, 8), torch.ones(16, 8).double())
