@@ -207,6 +207,8 @@ class SparseMatrix:
 
     def __matmul__(self, x: Tensor) -> Tensor:
         """Multiply rows :obj:`[num_cols, F]`; differentiable in them."""
+        if not x.requires_grad:  # a function of autograd costs as much as the product of a small graph
+            return self.product(x)
         return _Product.apply(x, self)
 
     def product(self, x: Tensor) -> Tensor:

@@ -18,6 +18,8 @@ This file decides which kernel serves; :mod:`graphgps_pearl.pearl.hooks` calls i
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import torch
 from torch import Tensor, nn
 
@@ -116,6 +118,9 @@ def _share_in_reach(depths: tuple[int, int], graphs: Graphs) -> float:
     return 2.8 * num_rounds(*depths) * graphs.num_nodes / max(graphs.num_pairs, 1)
 
 
+_weights: WeakKeyDictionary[Phi, list[int]] = WeakKeyDictionary()  # numbers of each part
+
+
 def _merging_pays(phi: Phi, depths: tuple[int, int], reach: float) -> bool:
     """Whether merging saves more multiplications than refinement costs, for each pair within reach.
 
@@ -125,10 +130,11 @@ def _merging_pays(phi: Phi, depths: tuple[int, int], reach: float) -> bool:
     """
     rounds = num_rounds(*depths)
     full = max(rounds / max(reach, 1), 1)  # rounds until no more pairs are reached
-    parts = [*phi.layers, *([phi.readout] if phi.readout is not None else [])]
+    if phi not in _weights:
+        parts = [*phi.layers, *([phi.readout] if phi.readout is not None else [])]
+        _weights[phi] = [sum(parameter.numel() for parameter in part.parameters()) for part in parts]
     saved = 0.0
-    for number, part in enumerate(parts):
+    for number, weights in enumerate(_weights[phi]):
         behind = min(number + max(depths[0] - 1, 0) + (depths[0] == 0), rounds)
-        weights = sum(parameter.numel() for parameter in part.parameters())
         saved += weights * (1 - 0.75 * min(behind / full, 1))
     return saved > _REFINING * rounds
