@@ -62,8 +62,9 @@ def _step(graphs: Sequence[Data], cfg: Any, dense: bool, prepared: bool = False,
     """A step on one batch, which a worker may have prepared; ``native=False``: no compiled kernels."""
     batch = Batch.from_data_list(list(graphs))
     network, train = make_training(graphs[0], cfg, dense, accumulate=1)
-    if prepared:
-        networks.Preparation(network, "cpu")(batch)
+    prepare = networks.preparation(network, "cpu") if prepared else None
+    if prepare is not None:
+        prepare(batch)
 
     def step() -> None:
         with use_kernels(True, native):
