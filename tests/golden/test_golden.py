@@ -30,8 +30,10 @@ CONFIGS = (
     "zinc-rwse",
     "zinc-bpearl",
     "zinc-bpearl-paper",
+    "zinc-rpearl",
     "zinc-rpearl-paper",
     "peptides-bpearl",
+    "drugood-bpearl",
     "drugood-bpearl-paper",
 )
 TOLERANCES = {"64": 1e-9, "32": 1e-4}
