@@ -79,6 +79,12 @@ class _Columns(nn.Module):
 
     def embed(self, columns: Tensor) -> Tensor:
         """[n, c] to [n, dim_emb]."""
+        if columns.dim() != 2 or columns.size(1) != len(self.sizes):
+            name = type(self).__name__.removesuffix("Encoder")
+            raise DataError(
+                f"{name} reads {len(self.sizes)} columns of whole numbers, as in ogbg-code2, and the data "
+                f"has {list(columns.shape)}; use another encoder"
+            )
         terms = (encoder(column) for encoder, column in zip(self.encoders, columns.long().t(), strict=True))
         return torch.stack(list(terms)).sum(dim=0)
 

@@ -34,6 +34,8 @@ def columns_of(data: list, encoder: str) -> int:  # type: ignore[type-arg]
     for graph in data:
         if encoder == "Atom":
             graph.x = graph.x.expand(-1, 9) % 2
+        elif encoder == "ASTNode":
+            graph.x = graph.x.expand(-1, 3)
         elif encoder == "LinearNode":
             graph.x = torch.randn(graph.num_nodes, 3)
     return data[0].x.size(1)

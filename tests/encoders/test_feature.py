@@ -20,6 +20,8 @@ def test_edge_encoders(name: str) -> None:
     for graph in data:
         if name == "Bond":
             graph.edge_attr = graph.edge_attr[:, None].expand(-1, 3) % 2
+        elif name == "ASTEdge":
+            graph.edge_attr = graph.edge_attr[:, None].expand(-1, 2) % 2
         elif name in columns:
             graph.edge_attr = graph.edge_attr[:, None].float().repeat(1, columns[name])
     encoder = FeatureEncoder(encoder_config("TypeDictNode", "dataset.edge_encoder_name", name), 1)
