@@ -26,7 +26,8 @@ def test_what_is_stored_is_the_encoding_in_evaluation_and_carries_no_gradient():
     encoding = basis()
     stored = AddPEARL(encoding)(graphs()[1]).pearl_pe
     assert not stored.requires_grad
-    assert torch.equal(stored, encoding.eval()(graphs()[1]))
+    with torch.no_grad():  # with gradients another kernel computes it, equal to rounding
+        assert torch.equal(stored, encoding.eval()(graphs()[1]))
 
 
 def test_nodes_renamed_or_batched_have_the_same_encoding():
