@@ -119,7 +119,7 @@ def show(result: Result) -> str:
     low, high = result.spread
     line = f"{result.case:84s} {result.ours:9.3f} s {result.baseline:9.3f} s  {result.ratio:7.3g}x"
     line += f" ({low:.3g} to {high:.3g})"
-    if result.suite == "cost":
+    if result.case.endswith("-none"):
         line += f"  {1 / result.ratio:.2f} times none"
     if result.ours_mb is not None and result.baseline_mb is not None:
         line += f"  {result.ours_mb:7.0f} MB {result.baseline_mb:7.0f} MB"

@@ -135,7 +135,8 @@ def sobol_points(key: Tensor, position: Tensor, sample: Tensor, num_samples: int
     block_key = mix(mix(key) ^ (position // BLOCK + 1))  # [N]
     column = _assign_columns(block_key, position % BLOCK)
     index = _shuffle(sample.expand(position.numel(), -1), num_samples, mix(block_key + 1).unsqueeze(1))
-    point = _scramble(_sobol(index, column), mix(block_key + 2 + column).unsqueeze(1))
+    bits = max((num_samples - 1).bit_length(), 1)
+    point = _scramble(_sobol(index, column, bits), mix(block_key + 2 + column).unsqueeze(1))
     return (point + uniform(random_bits(block_key, column, sample))) * 2.0**-_BITS
 
 
@@ -146,11 +147,14 @@ def _assign_columns(block_key: Tensor, slot: Tensor) -> Tensor:
     return (numbers < numbers.gather(1, slot.unsqueeze(1))).sum(1)
 
 
-def _sobol(index: Tensor, column: Tensor) -> Tensor:
-    """The Sobol sequence as 30-bit integers: the direction numbers of the index's bits, by exclusive or."""
+def _sobol(index: Tensor, column: Tensor, bits: int = _BITS) -> Tensor:
+    """The Sobol sequence as 30-bit integers: the direction numbers of the index's bits, by exclusive or.
+
+    ``bits``: how many the largest index has.
+    """
     direction = _directions().to(index.device)[column]  # [N, 30]
     point = torch.zeros_like(index)
-    for bit in range(_BITS):
+    for bit in range(bits):
         point ^= ((index >> bit) & 1) * direction[:, bit : bit + 1]
     return point
 

@@ -69,6 +69,8 @@ def test_sobol_columns_are_stratified(num_samples: int) -> None:
 def test_sobol_blocks_are_a_scrambled_net() -> None:
     """The eight-dimensional points are those of torch's engine, up to scrambling, order and column order."""
     points = torch.stack([_sobol(torch.arange(64)[None], torch.tensor([c]))[0] for c in range(BLOCK)], dim=1)
+    short = [_sobol(torch.arange(64)[None], torch.tensor([c]), bits=6)[0] for c in range(BLOCK)]
+    assert torch.equal(torch.stack(short, dim=1), points)  # higher bits of the index are zero
     engine = torch.quasirandom.SobolEngine(BLOCK).draw(64, dtype=torch.float64)
     assert {tuple(p) for p in (points * 2.0**-30).tolist()} == {tuple(p) for p in engine.tolist()}
 
