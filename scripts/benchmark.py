@@ -191,7 +191,8 @@ def plot_curves(results: list[Result], file: Path) -> None:
         if r.curve is not None and r.threads == results[0].threads:
             points[r.curve.family, r.curve.ours, r.curve.nodes] = r.ours, r.ours_mb
             points[r.curve.family, r.curve.baseline, r.curve.nodes] = r.baseline, r.baseline_mb
-    families, names = (list(dict.fromkeys(key[i] for key in points)) for i in (0, 1))
+    families = list(dict.fromkeys(family for family, _, _ in points))
+    names = list(dict.fromkeys(name for _, name, _ in points))
     figure, panels = plt.subplots(
         2, len(families), figsize=(10, 7), sharex=True, sharey="row", squeeze=False, layout="constrained"
     )
