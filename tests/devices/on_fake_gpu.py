@@ -218,7 +218,7 @@ CEILINGS = {
     "zinc-none": (695, 1),
     "zinc-rwse": (703, 1),
     "zinc-bpearl": (862, 1),
-    "zinc-rpearl": (910, 1),
+    "zinc-rpearl": (931, 1),
     "zinc-rpearl-paper": (1000, 1),
 }
 
