@@ -54,6 +54,11 @@ def numbers(values: Sequence[Any], kind: Any) -> Any:
     return (kind * len(values))(*values)
 
 
+def fields(*kinds: tuple[Any, str]) -> tuple[tuple[str, Any], ...]:
+    """``_fields_`` of a structure, from kinds of C numbers and the names that have each."""
+    return tuple((name, kind) for kind, names in kinds for name in names.split())
+
+
 def call(name: str, dtype: torch.dtype, structure: ctypes.Structure) -> None:
     """Call a function of the library with a pointer to a structure."""
     getattr(library(), f"{name}_{str(dtype).removeprefix('torch.')}")(ctypes.byref(structure))

@@ -183,19 +183,8 @@ struct Heads : Tiles<T, BYTES> {
   }
 };
 
-template <class T, class Function>
-void with_vectors(const Attention& a, Function narrow, Function wide) {
-#ifdef __AVX512F__
-  if (a.dim / a.heads % (64 / sizeof(T)) == 0) return wide(a);
-#endif
-  narrow(a);
-}
+[[maybe_unused]] bool fits(const Attention& a, Int lanes) { return a.dim / a.heads % lanes == 0; }
 
 }  // namespace
 
-extern "C" {
-void attention_forward_float32(const Attention* a) { with_vectors<float>(*a, Heads<float, 32>::forward, Heads<float, 64>::forward); }
-void attention_forward_float64(const Attention* a) { with_vectors<double>(*a, Heads<double, 32>::forward, Heads<double, 64>::forward); }
-void attention_backward_float32(const Attention* a) { with_vectors<float>(*a, Heads<float, 32>::backward, Heads<float, 64>::backward); }
-void attention_backward_float64(const Attention* a) { with_vectors<double>(*a, Heads<double, 32>::backward, Heads<double, 64>::backward); }
-}
+EXPORT(attention, Attention, Heads)

@@ -343,22 +343,12 @@ struct Kernel : Tiles<T, BYTES> {
   }
 };
 
-// The longest vectors that divide all widths in question.
-template <class T, class F32, class F64>
-void dispatch(const Layer& a, F32 narrow, F64 wide) {
-#ifdef __AVX512F__
-  bool fits = !a.input_gradient || a.widths[0] % (64 / sizeof(T)) == 0;
-  for (Int k = 1; k <= a.steps; ++k) fits = fits && a.widths[k] % (64 / sizeof(T)) == 0;
-  if (fits) return wide(a);
-#endif
-  narrow(a);
+[[maybe_unused]] bool fits(const Layer& a, Int lanes) {
+  bool divides = !a.input_gradient || a.widths[0] % lanes == 0;
+  for (Int k = 1; k <= a.steps; ++k) divides = divides && a.widths[k] % lanes == 0;
+  return divides;
 }
 
 }  // namespace
 
-extern "C" {
-void layer_forward_float32(const Layer* a) { dispatch<float>(*a, Kernel<float, 32>::forward, Kernel<float, 64>::forward); }
-void layer_forward_float64(const Layer* a) { dispatch<double>(*a, Kernel<double, 32>::forward, Kernel<double, 64>::forward); }
-void layer_backward_float32(const Layer* a) { dispatch<float>(*a, Kernel<float, 32>::backward, Kernel<float, 64>::backward); }
-void layer_backward_float64(const Layer* a) { dispatch<double>(*a, Kernel<double, 32>::backward, Kernel<double, 64>::backward); }
-}
+EXPORT(layer, Layer, Kernel)

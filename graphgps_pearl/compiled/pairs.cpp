@@ -116,19 +116,8 @@ struct Projection : Tiles<T, BYTES> {
   }
 };
 
-template <class T, class Function>
-void with_vectors(const Pairs& a, Function narrow, Function wide) {
-#ifdef __AVX512F__
-  if (a.width % (64 / sizeof(T)) == 0 && a.columns % (64 / sizeof(T)) == 0) return wide(a);
-#endif
-  narrow(a);
-}
+[[maybe_unused]] bool fits(const Pairs& a, Int lanes) { return a.width % lanes == 0 && a.columns % lanes == 0; }
 
 }  // namespace
 
-extern "C" {
-void pairs_forward_float32(const Pairs* a) { with_vectors<float>(*a, Projection<float, 32>::forward, Projection<float, 64>::forward); }
-void pairs_forward_float64(const Pairs* a) { with_vectors<double>(*a, Projection<double, 32>::forward, Projection<double, 64>::forward); }
-void pairs_backward_float32(const Pairs* a) { with_vectors<float>(*a, Projection<float, 32>::backward, Projection<float, 64>::backward); }
-void pairs_backward_float64(const Pairs* a) { with_vectors<double>(*a, Projection<double, 32>::backward, Projection<double, 64>::backward); }
-}
+EXPORT(pairs, Pairs, Projection)

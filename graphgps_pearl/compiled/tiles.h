@@ -117,3 +117,18 @@ struct Tiles {
 };
 
 }  // namespace
+
+// The functions that Python calls: KERNEL<T, BYTES>::forward and ::backward, in the longest vectors for which
+// fits(call, numbers in a vector) holds.
+#ifdef __AVX512F__
+#define CALL(KERNEL, PASS, T) fits(*a, 64 / sizeof(T)) ? KERNEL<T, 64>::PASS(*a) : KERNEL<T, 32>::PASS(*a)
+#else
+#define CALL(KERNEL, PASS, T) KERNEL<T, 32>::PASS(*a)
+#endif
+#define EXPORT(NAME, STRUCTURE, KERNEL) \
+  extern "C" { \
+  void NAME##_forward_float32(const STRUCTURE* a) { CALL(KERNEL, forward, float); } \
+  void NAME##_forward_float64(const STRUCTURE* a) { CALL(KERNEL, forward, double); } \
+  void NAME##_backward_float32(const STRUCTURE* a) { CALL(KERNEL, backward, float); } \
+  void NAME##_backward_float64(const STRUCTURE* a) { CALL(KERNEL, backward, double); } \
+  }

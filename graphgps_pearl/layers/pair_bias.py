@@ -96,6 +96,24 @@ def joined(weight: Tensor, readout: nn.Linear | None) -> tuple[Tensor, Tensor | 
     return weight, (readout.bias.unsqueeze(1) * both.sum(0)).sum(0)
 
 
+def index_of(pairs: PairEncoding, groups: Sequence[Group], index: PairIndex | None) -> PairIndex:
+    """The gather index of the groups: the given one where it is theirs."""
+    if index is not None and index.groups is groups:
+        return index
+    hidden = pairs.hidden
+    return pair_index(pairs.row, hidden.size(0), pairs.graphs.sizes, groups, hidden.dtype)
+
+
+def projected(pairs: PairEncoding, projection: tuple[Tensor, Tensor | None], index: PairIndex) -> Tensor:
+    """:func:`project` of the pairs' rows, by the kernel where kernels are on."""
+    return (kernel.project if kernels_enabled() else project)(pairs.hidden, *projection, index)
+
+
+def split_pairs(columns: Tensor, groups: Sequence[Group]) -> Sequence[Tensor]:
+    """[C, D] for all dense pairs to [C, B_g·n_g²] for each group."""
+    return columns.split([group.graphs.numel() * group.size**2 for group in groups], dim=1)
+
+
 class PairBiases:
     """The biases of all layers, from the rows [R, F] and a projection [2 F, layers·H] with a constant."""
 
@@ -114,23 +132,10 @@ class PairBiases:
         if not groups:
             return []
         if self._cache is None or self._cache[0] is not groups:  # all layers have the same groups
-            sizes = [group.graphs.numel() * group.size**2 for group in groups]
-            function = kernel.project if kernels_enabled() else project
-            parts = function(self._pairs.hidden, *self._projection, self._index_of(groups))
-            self._cache = (
-                groups,
-                [
-                    self._views(part, group)
-                    for part, group in zip(parts.split(sizes, dim=1), groups, strict=True)
-                ],
-            )
+            value = projected(self._pairs, self._projection, index_of(self._pairs, groups, self._index))
+            parts = zip(split_pairs(value, groups), groups, strict=True)
+            self._cache = (groups, [self._views(part, group) for part, group in parts])
         return self._cache[1]
-
-    def _index_of(self, groups: Sequence[Group]) -> PairIndex:
-        if self._index is not None and self._index.groups is groups:
-            return self._index
-        hidden, row = self._pairs.hidden, self._pairs.row
-        return pair_index(row, hidden.size(0), self._pairs.graphs.sizes, groups, hidden.dtype)
 
     def _views(self, part: Tensor, group: Group) -> tuple[Tensor, ...]:
         by_layer = part.view(self._layers, -1, group.graphs.numel(), group.size, group.size).unbind(0)

@@ -21,10 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from graphgps_pearl.contracts import Group
-from graphgps_pearl.layers.kernels import pair_gather as kernel
-from graphgps_pearl.layers.pair_bias import PairIndex, joined, pair_index, project
+from graphgps_pearl.layers.pair_bias import PairIndex, index_of, joined, projected, split_pairs
 from graphgps_pearl.pearl import PairEncoding
-from graphgps_pearl.switches import kernels_enabled
 
 
 class PairStream(nn.Module):
@@ -85,14 +83,10 @@ class _State:
         self.padding: Tensor | None = None  # [D]
 
     def start(self, groups: Sequence[Group]) -> Tensor:
-        hidden, row = self._pairs.hidden, self._pairs.row
-        index = self._index
-        if index is None or index.groups is not groups:
-            index = pair_index(row, hidden.size(0), self._pairs.graphs.sizes, groups, hidden.dtype)
+        index = index_of(self._pairs, groups, self._index)
         self.padding = index.padding
-        function = kernel.project if kernels_enabled() else project
         bare = index._replace(padding=torch.zeros_like(index.padding))
-        return function(hidden, *joined(self.weights.weight, self._pairs.readout), bare)
+        return projected(self._pairs, joined(self.weights.weight, self._pairs.readout), bare)
 
 
 class StreamBias:
@@ -110,7 +104,7 @@ class StreamBias:
             state.stream = state.start(groups)
         assert state.stream is not None and state.padding is not None, "layers run in their order"
         bias = state.weights.bias[self._layer] @ state.stream + state.padding
-        return [_by_graph(part, group) for part, group in zip(_split(bias, groups), groups, strict=True)]
+        return [_by_graph(part, group) for part, group in zip(split_pairs(bias, groups), groups, strict=True)]
 
     def update(self, x: Tensor, qkv: Tensor, groups: Sequence[Group]) -> None:
         """Let the stream learn from the attention of its layer.
@@ -136,10 +130,6 @@ class StreamBias:
             term = v.permute(2, 0, 1).unsqueeze(3) + m.permute(2, 0, 1).unsqueeze(2)  # [C, B_g, n_g, n_g]
             terms.append(term.flatten(1))
         state.stream = update(state.stream, torch.cat(products, dim=1), torch.cat(terms, dim=1))
-
-
-def _split(columns: Tensor, groups: Sequence[Group]) -> Sequence[Tensor]:
-    return columns.split([group.graphs.numel() * group.size**2 for group in groups], dim=1)
 
 
 def _by_graph(part: Tensor, group: Group) -> Tensor:

@@ -71,12 +71,12 @@ def scale_suite(args: argparse.Namespace) -> Iterator[Case | str]:
 
     B-PEARL is trained too. Eigenvectors and return probabilities are computed once for a graph.
     """
-    for family, make in FAMILIES.items():
+    for number, (family, make) in enumerate(FAMILIES.items()):
         for nodes in (100,) if args.toy else args.nodes:
             edges = partial(make, nodes)
             ours = partial(_large, edges, nodes, 2 if args.toy else 20)
-            for name, other in OTHERS.items():
-                if nodes <= LARGEST[name, family]:
+            for name, (other, largest) in OTHERS.items():
+                if nodes <= largest[number]:
                     case = f"R-PEARL, {family}, {nodes:,} nodes, against {name}"
                     curve = Curve(family, "R-PEARL", name, nodes)
                     once = nodes >= LONG
@@ -115,19 +115,11 @@ def _return_probabilities(edges: Edges, nodes: int) -> Step:
     return lambda: random_walk_diagonal(edge_index, nodes, range(1, 21))
 
 
+# Each with the nodes of the largest chain and of the largest random graph that it is measured on; above, 8 GB
+# or some minutes are not enough.
 OTHERS = {
-    "B-PEARL": _every_pair,
-    "LapPE (8 by Lanczos)": _few,
-    "LapPE (all, dense eigh)": _all,
-    "RWSE (20 steps)": _return_probabilities,
-}
-LARGEST = {  # nodes of the largest graph that is measured; above, 8 GB or some minutes are not enough
-    ("B-PEARL", "chain with rings"): 10_000,
-    ("B-PEARL", "random graph"): 3_000,
-    ("LapPE (8 by Lanczos)", "chain with rings"): 10_000,
-    ("LapPE (8 by Lanczos)", "random graph"): 1_000_000,
-    ("LapPE (all, dense eigh)", "chain with rings"): 3_000,
-    ("LapPE (all, dense eigh)", "random graph"): 3_000,
-    ("RWSE (20 steps)", "chain with rings"): 3_000,
-    ("RWSE (20 steps)", "random graph"): 3_000,
+    "B-PEARL": (_every_pair, (10_000, 3_000)),
+    "LapPE (8 by Lanczos)": (_few, (10_000, 1_000_000)),
+    "LapPE (all, dense eigh)": (_all, (3_000, 3_000)),
+    "RWSE (20 steps)": (_return_probabilities, (3_000, 3_000)),
 }

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphgps_pearl.compiled import LANES, available, call, numbers, pointer, pointers
+from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
 from graphgps_pearl.layers.grouping import Grouping
 from graphgps_pearl.layers.kernels.dropout import STEPS, draw
 
@@ -74,15 +74,11 @@ class _Attention(torch.autograd.Function):
 class _Fields(ctypes.Structure):
     """``Attention`` of attention.cpp."""
 
-    _fields_ = tuple(
-        (name, kind)
-        for kind, names in (
-            (ctypes.c_int64, "groups heads dim dropped"),
-            (ctypes.c_double, "scale share"),
-            (ctypes.c_void_p, "graphs padded first size bits bias strides qkv weights out"),
-            (ctypes.c_void_p, "grad grad_qkv grad_bias"),
-        )
-        for name in names.split()
+    _fields_ = fields(
+        (ctypes.c_int64, "groups heads dim dropped"),
+        (ctypes.c_double, "scale share"),
+        (ctypes.c_void_p, "graphs padded first size bits bias strides qkv weights out"),
+        (ctypes.c_void_p, "grad grad_qkv grad_bias"),
     )
 
 
@@ -112,7 +108,7 @@ def _call(
     }
     if any(g is not None for g in grad_bias):
         arrays["grad_bias"] = pointers(grad_bias)
-    fields = _Fields(
+    structure = _Fields(
         groups=len(groups),
         heads=heads,
         dim=dim,
@@ -124,7 +120,7 @@ def _call(
         **{key: pointer(tensor) for key, tensor in tensors.items()},
         **{key: ctypes.cast(array, ctypes.c_void_p) for key, array in arrays.items()},
     )
-    call(f"attention_{name}", qkv.dtype, fields)
+    call(f"attention_{name}", qkv.dtype, structure)
 
 
 def refuse_second_derivatives() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgps_pearl.compiled import LANES, available, call, numbers, pointer, pointers
+from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
 
 if TYPE_CHECKING:
     from graphgps_pearl.layers.pair_bias import PairIndex
@@ -60,14 +60,10 @@ class _Project(torch.autograd.Function):
 class _Fields(ctypes.Structure):
     """``Pairs`` of pairs.cpp."""
 
-    _fields_ = tuple(
-        (name, kind)
-        for kind, names in (
-            (ctypes.c_int64, "groups width columns dense"),
-            (ctypes.c_void_p, "graphs padded size row rows weight constant out padding"),
-            (ctypes.c_void_p, "grad transposed grad_rows grad_weight grad_constant"),
-        )
-        for name in names.split()
+    _fields_ = fields(
+        (ctypes.c_int64, "groups width columns dense"),
+        (ctypes.c_void_p, "graphs padded size row rows weight constant out padding"),
+        (ctypes.c_void_p, "grad transposed grad_rows grad_weight grad_constant"),
     )
 
 
@@ -78,7 +74,7 @@ def _call(name: str, rows: Tensor, weight: Tensor, index: PairIndex, **tensors: 
         "padded": numbers([group.size for group in groups], ctypes.c_int64),
         "size": pointers(index.sizes),
     }
-    fields = _Fields(
+    structure = _Fields(
         groups=len(groups),
         width=rows.size(1),
         columns=weight.size(1),
@@ -90,4 +86,4 @@ def _call(name: str, rows: Tensor, weight: Tensor, index: PairIndex, **tensors: 
         **{key: pointer(tensor) for key, tensor in tensors.items()},
         **{key: ctypes.cast(array, ctypes.c_void_p) for key, array in arrays.items()},
     )
-    call(f"pairs_{name}", rows.dtype, fields)
+    call(f"pairs_{name}", rows.dtype, structure)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphgps_pearl.compiled import LANES, available, call, numbers, pointer, pointers
+from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
 from graphgps_pearl.pearl.kernels.blocked import Chain
 from graphgps_pearl.pearl.norm import first_derivatives_only
 from graphgps_pearl.pearl.operators import SparseMatrix
@@ -97,16 +97,12 @@ class _NativeChain(torch.autograd.Function):
 class _Layer(ctypes.Structure):
     """``Layer`` of layer.cpp."""
 
-    _fields_ = tuple(
-        (name, kind)
-        for kind, names in (
-            (ctypes.c_int64, "rows rows_before samples steps skip input_gradient"),
-            (ctypes.c_void_p, "widths x crow col value t_crow t_col t_value node first parent weight"),
-            (ctypes.c_double, "self total"),
-            (ctypes.c_void_p, "norm_eps momentum running_mean running_var weights gamma beta z stats out"),
-            (ctypes.c_void_p, "grad g grad_weights sums grad_x grad_self"),
-        )
-        for name in names.split()
+    _fields_ = fields(
+        (ctypes.c_int64, "rows rows_before samples steps skip input_gradient"),
+        (ctypes.c_void_p, "widths x crow col value t_crow t_col t_value node first parent weight"),
+        (ctypes.c_double, "self total"),
+        (ctypes.c_void_p, "norm_eps momentum running_mean running_var weights gamma beta z stats out"),
+        (ctypes.c_void_p, "grad g grad_weights sums grad_x grad_self"),
     )
 
 
