@@ -49,7 +49,7 @@ class Group:
 class AttentionBias(Protocol):
     """A bias of the attention logits that is made group by group, never for the whole padded batch."""
 
-    def of_groups(self, groups: Sequence[Group]) -> list[Tensor]:
+    def of_groups(self, groups: Sequence[Group]) -> Sequence[Tensor]:
         """For each group [B_g, H or 1, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
 
 
@@ -57,7 +57,7 @@ class AttentionBias(Protocol):
 class UpdatedBias(Protocol):
     """An :class:`AttentionBias` that learns from the attention of its layer, for the layers after it."""
 
-    def of_groups(self, groups: Sequence[Group]) -> list[Tensor]:
+    def of_groups(self, groups: Sequence[Group]) -> Sequence[Tensor]:
         """As that of :class:`AttentionBias`."""
 
     def update(self, x: Tensor, qkv: Tensor, groups: Sequence[Group]) -> None:

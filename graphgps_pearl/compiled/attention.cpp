@@ -13,9 +13,11 @@ struct Attention {  // layers/kernels/compiled.py has the same fields; all of th
   const Int *graphs, *padded;                            // [groups] graphs of each group, and the size they are padded to
   const Int *const *first, *const *size;                 // per group and graph: its first node, its nodes
   const int16_t* const* bits;                            // per group [graphs, heads, padded, padded]
-  const void* const* bias; const Int* strides;           // per group or null; strides of (graph, head, query)
+  const void* const* bias;                               // per group or null
+  const Int* strides;                                    // per group, of bias or grad_bias by (graph, head, query)
   const void* qkv; void* weights; void* out;             // [N, 3 dim]; saved; [N, dim]
-  const void* grad; void* grad_qkv; void* const* grad_bias;  // grad_bias: per group like bits, zero so far, or null
+  const void* grad; void* grad_qkv;
+  void* const* grad_bias;                                // per group, zero so far, or null
 };
 
 namespace {
@@ -114,10 +116,10 @@ struct Heads : Tiles<T, BYTES> {
           const Int n = a.size[g][b], m = rounded(n), node = a.first[g][b], padded = a.padded[g];
           const Int dense = (b * a.heads + h) * padded * padded;
           const T *q = (const T*)a.qkv + node * width + h * d, *bias = (const T*)a.bias[g];
-          if (bias) bias += b * a.strides[3 * g] + h * a.strides[3 * g + 1];
+          const Int shift = b * a.strides[3 * g] + h * a.strides[3 * g + 1];
           T* grad_bias = a.grad_bias ? (T*)a.grad_bias[g] : nullptr;
-          function(Place{n, m, d, width, q, q + a.dim, q + 2 * a.dim, bias, a.bits[g] + dense, weights, node, h * d,
-                         a.strides[3 * g + 2], padded, grad_bias ? grad_bias + dense : nullptr});
+          function(Place{n, m, d, width, q, q + a.dim, q + 2 * a.dim, bias ? bias + shift : nullptr, a.bits[g] + dense, weights,
+                         node, h * d, a.strides[3 * g + 2], padded, grad_bias ? grad_bias + shift : nullptr});
           weights += n * m;
         }
   }
@@ -174,7 +176,7 @@ struct Heads : Tiles<T, BYTES> {
           const V v = load(w + j), absolute = v < zero ? -v : v;
           store(s + j, absolute * (load(s + j) - total));
         }
-        if (p.grad_bias) std::memcpy(p.grad_bias + i * p.bits_query, s, p.n * sizeof(T));
+        if (p.grad_bias) std::memcpy(p.grad_bias + i * p.bias_query, s, p.n * sizeof(T));
         for (Int j = 0; j < p.m; j += L) store(s + j, T(a.scale) * load(s + j));
       }
       product(p.n, p.n, p.d, {slope.data(), p.m}, {p.k, p.width}, {to, p.width});

@@ -1,17 +1,18 @@
 // B-PEARL's pairs to attention biases of all layers and heads: rows of (v, m) and (m, v) side by side, times a matrix.
 //
-// The result is by column first, [columns, dense pairs]: each layer and head has its matrices of (v, m) together. Pairs that are
+// The result is by column first, [heads, dense pairs] for each layer: a head has its matrices of (v, m) together. Pairs that are
 // padding are not computed. Several pairs may share a row; their gradients add up.
 
 #include "tiles.h"
 
-struct Pairs {  // layers/kernels/compiled.py has the same fields; all of them are 8 bytes
-  Int groups, width, columns, dense;                    // width of a row; columns of the result; dense pairs of all groups
+struct Pairs {  // layers/kernels/compiled_pairs.py has the same fields; all of them are 8 bytes
+  Int groups, width, columns, heads, dense;             // width of a row; columns of the result, of a layer; dense pairs of all groups
   const Int *graphs, *padded; const Int* const* size;   // per group: graphs, the size they are padded to, the size of each
   const Int* row;                                       // [dense, 2] the rows of (v, m) and (m, v)
-  const void *rows, *weight, *constant; void* out;      // [R, width], [2 width, columns], [columns] or null; [columns, dense]
+  const void *rows, *weight, *constant;                 // [R, width], [2 width, columns], [columns] or null
   const void* padding;                                  // [dense] the result where there is no pair
-  const void *grad, *transposed;                        // [columns, dense]; the weight as [columns, 2 width]
+  void* const* layers;                                  // per layer [heads, dense], the result or its gradient
+  const void* transposed;                               // the weight as [columns, 2 width]
   void *grad_rows, *grad_weight; double* grad_constant; // like rows, weight and constant, zero so far
 };
 
@@ -25,6 +26,9 @@ struct Projection : Tiles<T, BYTES> {
   using Tiles<T, BYTES>::store;
   using Tiles<T, BYTES>::product;
   using Tiles<T, BYTES>::outer;
+
+  // Column c of the result or its gradient, from a dense pair on.
+  static inline T* at(const Pairs& a, Int c, Int pair) { return (T*)a.layers[c / a.heads] + c % a.heads * a.dense + pair; }
 
   // Calls `block(start, n, padded, first, last)` for rows v = first to last of each graph, a few at a time, and
   // `graph(start, n, padded)` for each; `start` is the graph's first dense pair.
@@ -47,14 +51,15 @@ struct Projection : Tiles<T, BYTES> {
     T* to = both.data();
     for (Int v = first; v < last; ++v)
       for (Int m = 0; m < n; ++m)
-        for (int side = 0; side < 2; ++side, to += f)
-          std::memcpy(to, (const T*)a.rows + a.row[2 * (start + v * padded + m) + side] * f, f * sizeof(T));
+        for (int side = 0; side < 2; ++side, to += f) {
+          const T* from = (const T*)a.rows + a.row[2 * (start + v * padded + m) + side] * f;
+          for (Int j = 0; j < f; j += L) store(to + j, load(from + j));
+        }
   }
 
   static void forward(const Pairs& a) {
     const Int f2 = 2 * a.width, columns = a.columns;
     const T* constant = (const T*)a.constant;
-    T* out = (T*)a.out;
     std::vector<T> both, made;
     each(
         a,
@@ -66,22 +71,21 @@ struct Projection : Tiles<T, BYTES> {
           for (Int c = 0; c < columns; ++c)
             for (Int v = first; v < last; ++v) {
               const T *from = made.data() + (v - first) * n * columns + c, more = constant ? constant[c] : T(0);
-              T* to = out + c * a.dense + start + v * padded;
+              T* to = at(a, c, start + v * padded);
               for (Int m = 0; m < n; ++m) to[m] = from[m * columns] + more;
             }
         },
         [&](Int start, Int n, Int padded) {
           for (Int c = 0; c < columns; ++c)
             for (Int v = 0; v < padded; ++v) {
-              const Int at = start + v * padded, from = v < n ? n : 0;
-              std::memcpy(out + c * a.dense + at + from, (const T*)a.padding + at + from, (padded - from) * sizeof(T));
+              const Int first = start + v * padded + (v < n ? n : 0), last = start + (v + 1) * padded;
+              std::memcpy(at(a, c, first), (const T*)a.padding + first, (last - first) * sizeof(T));
             }
         });
   }
 
   static void backward(const Pairs& a) {
     const Int f = a.width, columns = a.columns;
-    const T* grad = (const T*)a.grad;
     std::vector<T> both, from_columns, back;
     each(
         a,
@@ -93,7 +97,7 @@ struct Projection : Tiles<T, BYTES> {
           for (Int c = 0; c < columns; ++c) {
             T sum = 0;
             for (Int v = first; v < last; ++v) {
-              const T* g = grad + c * a.dense + start + v * padded;
+              const T* g = at(a, c, start + v * padded);
               T* to = from_columns.data() + (v - first) * n * columns + c;
               for (Int m = 0; m < n; ++m) {
                 to[m * columns] = g[m];

@@ -17,7 +17,7 @@ from torch_geometric.nn.attention.performer import PerformerAttention, generaliz
 
 from graphgps_pearl.contracts import AttentionBias, UpdatedBias
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.layers.grouping import Grouping
+from graphgps_pearl.layers.grouping import DensePairs, Grouping
 from graphgps_pearl.layers.kernels import attention as kernel
 from graphgps_pearl.layers.layout import Layout
 from graphgps_pearl.layers.names import unknown
@@ -158,7 +158,10 @@ def _of_groups(
 
     def compute() -> Sequence[Tensor | None]:
         if bias is not None and not isinstance(bias, Tensor):
-            return [part.to(dtype) for part in bias.of_groups(groups)]
+            parts = bias.of_groups(groups)
+            if isinstance(parts, DensePairs):
+                return DensePairs(parts.whole.to(dtype), groups)
+            return [part.to(dtype) for part in parts]
         masks = layout.padding(dtype)
         if bias is None:
             return masks

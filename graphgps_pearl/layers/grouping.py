@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -51,6 +52,26 @@ class Grouping:
         if key not in self._cache:
             self._cache[key] = compute()
         return self._cache[key]
+
+
+class DensePairs(Sequence[Tensor]):
+    """Numbers of all dense pairs in one tensor [C, D], D = Σ_g B_g n_g²; its parts are [B_g, C, n_g, n_g]."""
+
+    def __init__(self, whole: Tensor, groups: Sequence[Group]) -> None:
+        self.whole, self._groups = whole, groups
+        self._parts: list[Tensor] | None = None
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __getitem__(self, number: Any) -> Any:
+        if self._parts is None:
+            sizes = [group.graphs.numel() * group.size**2 for group in self._groups]
+            parts = zip(self.whole.split(sizes, dim=1), self._groups, strict=True)
+            self._parts = [
+                part.view(part.size(0), -1, group.size, group.size).transpose(0, 1) for part, group in parts
+            ]
+        return self._parts[number]
 
 
 def group_cost(device: str) -> int:

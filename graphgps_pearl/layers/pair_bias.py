@@ -16,7 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from graphgps_pearl import compiled
 from graphgps_pearl.contracts import Group
+from graphgps_pearl.layers.grouping import DensePairs
 from graphgps_pearl.layers.kernels import pair_gather as kernel
 from graphgps_pearl.pearl import PairEncoding
 from graphgps_pearl.switches import kernels_enabled
@@ -28,7 +30,8 @@ class PairIndex(NamedTuple):
     Attributes:
         row: [2 D] the rows of (v, m) and (m, v), one after the other. Pairs that are padding repeat some row.
         padding: [D] -inf where m is padding, else zero.
-        inverse: for (v, m) and for (m, v), [R] where each row is in ``row``; None where pairs share rows.
+        inverse: for (v, m) and for (m, v), [R] where each row is in ``row``; None where pairs share rows, or
+            where compiled code does without.
         groups: the groups.
         sizes: of each group [B_g] the graphs' numbers of nodes.
     """
@@ -40,11 +43,16 @@ class PairIndex(NamedTuple):
     sizes: Sequence[Tensor]
 
 
-def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
-    """Rows [R, F] to the biases [C, D] of all dense pairs, by ``weight`` [2 F, C] and ``constant`` [C]."""
+def project(
+    rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex, layers: int
+) -> Sequence[Tensor]:
+    """Rows [R, F] to biases [H, D] of all dense pairs, one for each layer.
+
+    ``weight`` is [2 F, layers·H], ``constant`` [layers·H].
+    """
     both = rows.index_select(0, index.row).view(-1, weight.size(0))  # [D, 2 F]
     added = index.padding if constant is None else constant.unsqueeze(1) + index.padding
-    return weight.t() @ both.t() + added
+    return (weight.t() @ both.t() + added).chunk(layers)
 
 
 def pair_index(
@@ -76,7 +84,8 @@ def pair_index(
     of_groups = [sizes[group.graphs] for group in groups]
     both, inside = (torch.cat(pair), torch.cat(reverse_pair)), torch.cat(insides)
     inverse = None
-    if num_rows == row.numel():  # every pair has a row of its own
+    if num_rows == row.numel() and not (row.device.type == "cpu" and compiled.available()):
+        # every pair has a row of its own
         dense = inside.nonzero().squeeze(1)
         inverse = tuple(
             torch.empty_like(row).index_copy_(0, row[p[dense]], 2 * dense + side)
@@ -104,14 +113,12 @@ def index_of(pairs: PairEncoding, groups: Sequence[Group], index: PairIndex | No
     return pair_index(pairs.row, hidden.size(0), pairs.graphs.sizes, groups, hidden.dtype)
 
 
-def projected(pairs: PairEncoding, projection: tuple[Tensor, Tensor | None], index: PairIndex) -> Tensor:
+def projected(
+    pairs: PairEncoding, projection: tuple[Tensor, Tensor | None], index: PairIndex, layers: int = 1
+) -> Sequence[Tensor]:
     """:func:`project` of the pairs' rows, by the kernel where kernels are on."""
-    return (kernel.project if kernels_enabled() else project)(pairs.hidden, *projection, index)
-
-
-def split_pairs(columns: Tensor, groups: Sequence[Group]) -> Sequence[Tensor]:
-    """[C, D] for all dense pairs to [C, B_g·n_g²] for each group."""
-    return columns.split([group.graphs.numel() * group.size**2 for group in groups], dim=1)
+    function = kernel.project if kernels_enabled() else project
+    return function(pairs.hidden, *projection, index, layers)
 
 
 class PairBiases:
@@ -125,21 +132,16 @@ class PairBiases:
         index: PairIndex | None,
     ) -> None:
         self._projection, self._pairs, self._layers, self._index = projection, pairs, layers, index
-        self._cache: tuple[Sequence[Group], list[tuple[Tensor, ...]]] | None = None
+        self._cache: tuple[Sequence[Group], Sequence[Tensor]] | None = None
 
-    def of_groups(self, groups: Sequence[Group]) -> list[tuple[Tensor, ...]]:
-        """For each group and layer [B_g, H, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
+    def of_layer(self, layer: int, groups: Sequence[Group]) -> Sequence[Tensor]:
+        """For each group [B_g, H, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
         if not groups:
             return []
         if self._cache is None or self._cache[0] is not groups:  # all layers have the same groups
-            value = projected(self._pairs, self._projection, index_of(self._pairs, groups, self._index))
-            parts = zip(split_pairs(value, groups), groups, strict=True)
-            self._cache = (groups, [self._views(part, group) for part, group in parts])
-        return self._cache[1]
-
-    def _views(self, part: Tensor, group: Group) -> tuple[Tensor, ...]:
-        by_layer = part.view(self._layers, -1, group.graphs.numel(), group.size, group.size).unbind(0)
-        return tuple(bias.transpose(0, 1) for bias in by_layer)
+            index = index_of(self._pairs, groups, self._index)
+            self._cache = groups, projected(self._pairs, self._projection, index, self._layers)
+        return DensePairs(self._cache[1][layer], groups)
 
 
 class PairBias:
@@ -148,9 +150,9 @@ class PairBias:
     def __init__(self, biases: PairBiases, layer: int) -> None:
         self._biases, self._layer = biases, layer
 
-    def of_groups(self, groups: Sequence[Group]) -> list[Tensor]:
+    def of_groups(self, groups: Sequence[Group]) -> Sequence[Tensor]:
         """For each group [B_g, H, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
-        return [layers[self._layer] for layers in self._biases.of_groups(groups)]
+        return self._biases.of_layer(self._layer, groups)
 
 
 class PairBiasProjection(nn.Module):

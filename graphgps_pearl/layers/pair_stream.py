@@ -21,7 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from graphgps_pearl.contracts import Group
-from graphgps_pearl.layers.pair_bias import PairIndex, index_of, joined, projected, split_pairs
+from graphgps_pearl.layers.grouping import DensePairs
+from graphgps_pearl.layers.pair_bias import PairIndex, index_of, joined, projected
 from graphgps_pearl.pearl import PairEncoding
 
 
@@ -86,7 +87,7 @@ class _State:
         index = index_of(self._pairs, groups, self._index)
         self.padding = index.padding
         bare = index._replace(padding=torch.zeros_like(index.padding))
-        return projected(self._pairs, joined(self.weights.weight, self._pairs.readout), bare)
+        return projected(self._pairs, joined(self.weights.weight, self._pairs.readout), bare)[0]
 
 
 class StreamBias:
@@ -95,7 +96,7 @@ class StreamBias:
     def __init__(self, state: _State, layer: int) -> None:
         self._state, self._layer = state, layer
 
-    def of_groups(self, groups: Sequence[Group]) -> list[Tensor]:
+    def of_groups(self, groups: Sequence[Group]) -> Sequence[Tensor]:
         """For each group [B_g, H, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
         state = self._state
         if not groups:
@@ -103,8 +104,7 @@ class StreamBias:
         if self._layer == 0:
             state.stream = state.start(groups)
         assert state.stream is not None and state.padding is not None, "layers run in their order"
-        bias = state.weights.bias[self._layer] @ state.stream + state.padding
-        return [_by_graph(part, group) for part, group in zip(split_pairs(bias, groups), groups, strict=True)]
+        return DensePairs(state.weights.bias[self._layer] @ state.stream + state.padding, groups)
 
     def update(self, x: Tensor, qkv: Tensor, groups: Sequence[Group]) -> None:
         """Let the stream learn from the attention of its layer.
@@ -130,7 +130,3 @@ class StreamBias:
             term = v.permute(2, 0, 1).unsqueeze(3) + m.permute(2, 0, 1).unsqueeze(2)  # [C, B_g, n_g, n_g]
             terms.append(term.flatten(1))
         state.stream = update(state.stream, torch.cat(products, dim=1), torch.cat(terms, dim=1))
-
-
-def _by_graph(part: Tensor, group: Group) -> Tensor:
-    return part.view(part.size(0), group.graphs.numel(), group.size, group.size).transpose(0, 1)

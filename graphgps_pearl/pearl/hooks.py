@@ -6,6 +6,7 @@ where kernels are switched off (:mod:`graphgps_pearl.switches`), and where there
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -35,6 +36,19 @@ def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor:
     return out + rows.own(x) if residual else out
 
 
+def apply_layers(
+    layers: Sequence[Layer], x: Tensor, rows: Sequence[Rows], residual: Sequence[bool]
+) -> Tensor:
+    """:func:`apply_layer` for one layer after the other, or for all of them at once."""
+    kernels = _kernels()
+    fast = None if kernels is None else kernels.apply_layers(layers, x, rows, residual)
+    if fast is not None:
+        return fast
+    for layer, layer_rows, skip in zip(layers, rows, residual, strict=True):
+        x = apply_layer(layer, x, layer_rows, skip)
+    return x
+
+
 def weighted_norm(norm: BatchNorm, x: Tensor, rows: Any) -> Tensor | None:
     """``norm(x, rows)`` on a device, for rows with multiplicities; None where no kernel serves."""
     kernels = _kernels()
@@ -56,8 +70,9 @@ def pair_rows(
             f"use smaller batches, or R-PEARL, whose cost is linear in the nodes"
         )
     kernels = _kernels()
-    fast = None if kernels is None else kernels.pair_rows(phi, graphs, gso, dtype, quotient, keep_pairs)
-    return PairRows(Operators(graphs, gso, dtype)) if fast is None else fast
+    if kernels is None:
+        return PairRows(Operators(graphs, gso, dtype))
+    return kernels.pair_rows(phi, graphs, gso, dtype, quotient, keep_pairs)
 
 
 def _kernels() -> ModuleType | None:

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphgps_pearl.pearl.checks import check_at_least, check_name
-from graphgps_pearl.pearl.hooks import apply_layer
+from graphgps_pearl.pearl.hooks import apply_layer, apply_layers
 from graphgps_pearl.pearl.norm import RowNorm, has_own_bias, make_norm
 from graphgps_pearl.pearl.rows import Rows
 from graphgps_pearl.vocabulary import PHI_ENDS, SKIPS
@@ -212,14 +212,16 @@ class Phi(nn.Module):
     def hidden(self, x: Tensor, rows: Rows | Sequence[Rows]) -> Tensor:
         """What the readout is applied to: the output of the layers."""
         rows_of = rows if isinstance(rows, Sequence) else [rows] * len(self.layers)
+        layers = [layer for layer in self.layers if isinstance(layer, Layer)]
+        if self.skip != "sum":  # layer(x, rows) [+ x] for each layer, by kernels where they serve
+            residual = [self.skip == "residual" and layer.in_dim == layer.out_dim for layer in layers]
+            return apply_layers(layers, x, rows_of, residual)
         total: Tensor | None = None
-        for layer, layer_rows in zip(self.layers, rows_of, strict=True):
-            residual = self.skip == "residual" and layer.in_dim == layer.out_dim
-            assert isinstance(layer, Layer)
-            x = apply_layer(layer, x, layer_rows, residual)  # layer(x, rows) [+ x], by a kernel if one serves
-            if self.skip == "sum":
-                total = x if total is None else layer_rows.own(total) + x
-        return x if total is None else total
+        for layer, layer_rows in zip(layers, rows_of, strict=True):
+            x = apply_layer(layer, x, layer_rows, residual=False)
+            total = x if total is None else layer_rows.own(total) + x
+        assert total is not None
+        return total
 
     def __repr__(self) -> str:
         runs = [(text, len(list(run))) for text, run in groupby(map(repr, self.layers))]

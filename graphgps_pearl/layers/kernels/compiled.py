@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
-from graphgps_pearl.layers.grouping import Grouping
+from graphgps_pearl.layers.grouping import DensePairs, Grouping
 from graphgps_pearl.layers.kernels.dropout import STEPS, draw
 
 _LONGEST = 16  # numbers in the longest vector: rows of scores are rounded up to whole vectors
@@ -24,6 +24,8 @@ def serves(qkv: Tensor, heads: int, bias: Sequence[Tensor | None]) -> bool:
     lanes = LANES.get(qkv.dtype)
     if qkv.device.type != "cpu" or lanes is None or qkv.size(1) // (3 * heads) % lanes:
         return False
+    if isinstance(bias, DensePairs):
+        bias = [bias.whole]
     fits = all(b is None or (b.dtype == qkv.dtype and b.stride(-1) == 1) for b in bias)
     return fits and not torch.is_autocast_enabled("cpu") and available()
 
@@ -34,21 +36,25 @@ def attend(
     """:func:`graphgps_pearl.layers.attention.attend` for ``dropout`` > 0; no second derivatives."""
     if not grouping.groups:
         return qkv.new_empty(0, qkv.size(1) // 3)
-    return _Attention.apply(qkv, heads, grouping, dropout, *bias)
+    if isinstance(bias, DensePairs):
+        return _Attention.apply(qkv, heads, grouping, dropout, True, bias.whole)
+    return _Attention.apply(qkv, heads, grouping, dropout, False, *bias)
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, qkv, heads, grouping, dropout, *bias):  # type: ignore[no-untyped-def] # torch's signature
+    def forward(ctx, qkv, heads, grouping, dropout, joined, *bias):  # type: ignore[no-untyped-def] # torch's signature
         shapes = [(group.graphs.numel(), heads, group.size, group.size) for group in grouping.groups]
         drawn = [draw(torch.Size(shape), dropout, qkv.device) for shape in shapes]
         bits, dropped = [part for part, _ in drawn], drawn[0][1]
         qkv, out = qkv.contiguous(), qkv.new_empty(qkv.size(0), qkv.size(1) // 3)
         weights = qkv.new_empty(heads * _scores(grouping))
-        wide = [None if b is None else b.expand(shape) for b, shape in zip(bias, shapes, strict=True)]
-        _call("forward", qkv, heads, grouping, dropped, bits, wide, weights, out=out)
+        parts = DensePairs(bias[0], grouping.groups) if joined else bias
+        wide = [None if b is None else b.expand(shape) for b, shape in zip(parts, shapes, strict=True)]
+        _call("forward", qkv, heads, grouping, dropped, bits, weights, bias=wide, out=out)
         ctx.save_for_backward(qkv, weights, *bits)
         ctx.heads, ctx.grouping, ctx.dropped, ctx.shapes = heads, grouping, dropped, shapes
+        ctx.joined = joined
         ctx.bias_shapes = [None if b is None else b.shape for b in bias]
         return out
 
@@ -57,18 +63,20 @@ class _Attention(torch.autograd.Function):
         refuse_second_derivatives()
         qkv, weights, *bits = ctx.saved_tensors
         grad_qkv = torch.zeros_like(qkv)
+        wanted, groups = ctx.needs_input_grad[5:], ctx.grouping.groups
+        shapes = ctx.bias_shapes if ctx.joined else ctx.shapes
         grad_bias = [
-            grad.new_zeros(shape) if wanted else None
-            for shape, wanted in zip(ctx.shapes, ctx.needs_input_grad[4:], strict=True)
+            grad.new_zeros(shape) if want else None for shape, want in zip(shapes, wanted, strict=True)
         ]
         _call(
-            *("backward", qkv, ctx.heads, ctx.grouping, ctx.dropped, bits, [None] * len(bits), weights),
+            *("backward", qkv, ctx.heads, ctx.grouping, ctx.dropped, bits, weights),
+            grad_bias=DensePairs(grad_bias[0], groups) if ctx.joined and wanted[0] else grad_bias,
             grad=grad.contiguous(),
             grad_qkv=grad_qkv,
-            grad_bias=grad_bias,
         )
         sums = zip(grad_bias, ctx.bias_shapes, strict=True)
-        return grad_qkv, None, None, None, *(None if g is None else g.sum_to_size(shape) for g, shape in sums)
+        of_bias = (None if g is None else g.sum_to_size(shape) for g, shape in sums)
+        return grad_qkv, None, None, None, None, *of_bias
 
 
 class _Fields(ctypes.Structure):
@@ -89,14 +97,16 @@ def _call(
     grouping: Grouping,
     dropped: int,
     bits: Sequence[Tensor],
-    bias: Sequence[Tensor | None],
     weights: Tensor,
+    bias: Sequence[Tensor | None] = (),
     grad_bias: Sequence[Tensor | None] = (),
     **tensors: Tensor,
 ) -> None:
     """Call the library."""
     groups, dim = grouping.groups, qkv.size(1) // 3
-    strides = [step for b in bias for step in ((0, 0, 0) if b is None else b.stride()[:3])]
+    nothing = [None] * len(groups)
+    bias, of_grad = bias or nothing, any(g is not None for g in grad_bias)
+    strides = [step for b in (grad_bias if of_grad else bias) for step in _strides(b)]
     arrays: dict[str, Any] = {
         "graphs": numbers([group.graphs.numel() for group in groups], ctypes.c_int64),
         "padded": numbers([group.size for group in groups], ctypes.c_int64),
@@ -106,7 +116,7 @@ def _call(
         "bias": pointers(bias),
         "strides": numbers(strides, ctypes.c_int64),
     }
-    if any(g is not None for g in grad_bias):
+    if of_grad:
         arrays["grad_bias"] = pointers(grad_bias)
     structure = _Fields(
         groups=len(groups),
@@ -121,6 +131,11 @@ def _call(
         **{key: ctypes.cast(array, ctypes.c_void_p) for key, array in arrays.items()},
     )
     call(f"attention_{name}", qkv.dtype, structure)
+
+
+def _strides(bias: Tensor | None) -> Sequence[int]:
+    """By graph, head and query."""
+    return (0, 0, 0) if bias is None else bias.stride()[:3]
 
 
 def refuse_second_derivatives() -> None:

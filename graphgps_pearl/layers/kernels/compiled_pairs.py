@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,61 +24,72 @@ def serves(rows: Tensor, weight: Tensor) -> bool:
     return weight.dtype == rows.dtype and available()
 
 
-def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
+def project(
+    rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex, layers: int
+) -> Sequence[Tensor]:
     """:func:`graphgps_pearl.layers.pair_bias.project`."""
-    return _Project.apply(rows, weight, constant, index)
+    return _Project.apply(rows, weight, constant, index, layers)
 
 
 class _Project(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, weight, constant, index):  # type: ignore[no-untyped-def] # torch's signature
+    def forward(ctx, rows, weight, constant, index, layers):  # type: ignore[no-untyped-def] # torch's signature
         rows, weight = rows.contiguous(), weight.contiguous()
         constant = None if constant is None else constant.contiguous()
-        out = rows.new_empty(weight.size(1), index.padding.numel())
-        _call("forward", rows, weight, index, constant=constant, out=out)
+        out = [rows.new_empty(weight.size(1) // layers, index.padding.numel()) for _ in range(layers)]
+        _call("forward", rows, weight, index, out, constant=constant)
         ctx.save_for_backward(rows, weight)
         ctx.index = index
-        return out
+        return tuple(out)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
+    def backward(ctx, *grads):  # type: ignore[no-untyped-def] # torch's signature
         rows, weight = ctx.saved_tensors
         grad_rows, grad_weight = torch.zeros_like(rows), torch.zeros_like(weight)
         wanted = ctx.needs_input_grad[2]
         grad_constant = rows.new_zeros(weight.size(1), dtype=torch.float64) if wanted else None
         _call(
-            *("backward", rows, weight, ctx.index),
-            grad=grad.contiguous(),
+            *("backward", rows, weight, ctx.index, [grad.contiguous() for grad in grads]),
             transposed=weight.t().contiguous(),
             grad_rows=grad_rows,
             grad_weight=grad_weight,
             grad_constant=grad_constant,
         )
-        return grad_rows, grad_weight, None if grad_constant is None else grad_constant.to(rows.dtype), None
+        grad_constant = None if grad_constant is None else grad_constant.to(rows.dtype)
+        return grad_rows, grad_weight, grad_constant, None, None
 
 
 class _Fields(ctypes.Structure):
     """``Pairs`` of pairs.cpp."""
 
     _fields_ = fields(
-        (ctypes.c_int64, "groups width columns dense"),
-        (ctypes.c_void_p, "graphs padded size row rows weight constant out padding"),
-        (ctypes.c_void_p, "grad transposed grad_rows grad_weight grad_constant"),
+        (ctypes.c_int64, "groups width columns heads dense"),
+        (ctypes.c_void_p, "graphs padded size row rows weight constant padding layers"),
+        (ctypes.c_void_p, "transposed grad_rows grad_weight grad_constant"),
     )
 
 
-def _call(name: str, rows: Tensor, weight: Tensor, index: PairIndex, **tensors: Tensor | None) -> None:
+def _call(
+    name: str,
+    rows: Tensor,
+    weight: Tensor,
+    index: PairIndex,
+    layers: Sequence[Tensor],
+    **tensors: Tensor | None,
+) -> None:
     groups, padding = index.groups, index.padding.to(rows.dtype)
     arrays: dict[str, Any] = {
         "graphs": numbers([group.graphs.numel() for group in groups], ctypes.c_int64),
         "padded": numbers([group.size for group in groups], ctypes.c_int64),
         "size": pointers(index.sizes),
+        "layers": pointers(layers),
     }
     structure = _Fields(
         groups=len(groups),
         width=rows.size(1),
         columns=weight.size(1),
+        heads=weight.size(1) // len(layers),
         dense=index.padding.numel(),
         row=pointer(index.row),
         padding=pointer(padding),

@@ -18,19 +18,21 @@ This file decides which kernel serves; :mod:`graphgps_pearl.pearl.hooks` calls i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphgps_pearl.pearl.graphs import Graphs
 from graphgps_pearl.pearl.kernels import blocked, device_norm, folded, native
-from graphgps_pearl.pearl.kernels.blocked import Chain
+from graphgps_pearl.pearl.kernels.blocked import Part
 from graphgps_pearl.pearl.kernels.plan import build_plan, num_rounds
 from graphgps_pearl.pearl.kernels.quotient import QuotientRows, Weighted
 from graphgps_pearl.pearl.norm import BatchNorm, GraphNorm
 from graphgps_pearl.pearl.phi import GINLayer, Layer, Phi, TapLayer
-from graphgps_pearl.pearl.rows import Rows
+from graphgps_pearl.pearl.rows import Operators, PairRows, Rows
 
 _REFINING = 850  # multiplications that one round of refinement costs, for each pair within reach
 _MOST = 0.75  # if more of the pairs than this are within reach, all pairs are quicker than a list of them
@@ -38,59 +40,76 @@ _MOST = 0.75  # if more of the pairs than this are within reach, all pairs are q
 
 def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor | None:
     """``layer(x, rows)`` [+ x] in blocks of rows, or None where no kernel serves."""
-    if not isinstance(layer, GINLayer | TapLayer) or type(layer) not in (GINLayer, TapLayer):
+    if not _on_cpu(x):
         return None
-    if x.device.type != "cpu" or not x.numel() or torch.is_autocast_enabled("cpu"):
+    if not isinstance(layer, GINLayer | TapLayer) or type(layer) not in (GINLayer, TapLayer):
         return None
     if folded.serves(layer, x):
         return folded.evaluated(layer, x, rows, residual)
-    if layer.act != "relu" or not layer.training:
+    part = _part(layer, rows, residual, x.dtype)
+    if part is None:
         return None
-    if isinstance(layer, GINLayer):
-        if layer.end != "activation":
+    x = layer.taps(x, rows) if isinstance(layer, TapLayer) else x
+    return native.run(x, [part]) if native.serves(x, [part]) else blocked.run(x, part)
+
+
+def apply_layers(
+    layers: Sequence[Layer], x: Tensor, rows: Sequence[Rows], residual: Sequence[bool]
+) -> Tensor | None:
+    """All layers in one call of compiled code, or None where it does not serve one of them."""
+    if not _on_cpu(x) or any(isinstance(layer, TapLayer) for layer in layers[1:]):
+        return None
+    parts = []
+    for layer, layer_rows, skip in zip(layers, rows, residual, strict=True):
+        part = _part(layer, layer_rows, skip, x.dtype)
+        if part is None:
             return None
-        chain = _chain(
-            [linear.weight for linear in layer.linears if isinstance(linear, nn.Linear)], layer.norms, x
+        parts.append(part)
+    if not native.serves(x, parts):
+        return None
+    return native.run(layers[0].taps(x, rows[0]) if isinstance(layers[0], TapLayer) else x, parts)
+
+
+def _on_cpu(x: Tensor) -> bool:
+    return x.device.type == "cpu" and x.numel() > 0 and not torch.is_autocast_enabled("cpu")
+
+
+def _part(layer: Layer, rows: Rows, residual: bool, dtype: torch.dtype) -> Part | None:
+    """The layer in training, or None where it is not one of :mod:`.blocked`."""
+    if not layer.training or dtype not in (torch.float32, torch.float64):
+        return None
+    eps: Tensor | None = None
+    if type(layer) is TapLayer and layer.act == "relu" and layer.bias is None and not residual:
+        steps: list[tuple[Any, Any]] = [(layer.weight.flatten(0, 1).t(), layer.norm)]
+    elif type(layer) is GINLayer and layer.act == "relu" and layer.end == "activation":
+        steps, eps = (
+            [(linear.weight, norm) for linear, norm in zip(layer.linears, layer.norms, strict=True)],
+            layer.eps,
         )
-        return None if chain is None else _run(x, chain, rows, layer.eps, residual)
-    if layer.bias is not None or residual:
+    else:
         return None
-    chain = _chain([layer.weight.flatten(0, 1).t()], [layer.norm], x)
-    return None if chain is None else _run(layer.taps(x, rows), chain, rows)
-
-
-def _run(x: Tensor, chain: Chain, rows: Rows, eps: Tensor | None = None, skip: bool = False) -> Tensor:
-    """The layer by compiled code, or in torch."""
-    kernel = native if native.serves(x, chain, eps) else blocked
-    return kernel.chained(x, chain, rows, eps, skip)
-
-
-def _chain(weights: list[Tensor], norms: nn.ModuleList | list[nn.Module], x: Tensor) -> Chain | None:
-    """The linear maps with their norms, or None where one of them is not for the kernel."""
-    chain: Chain = []
-    for weight, norm in zip(weights, norms, strict=True):
-        if type(norm) is not BatchNorm or norm.reduce is not None or weight.dtype != x.dtype:
-            return None
-        chain.append((weight, norm))
-    return chain if x.dtype in (torch.float32, torch.float64) else None
+    served = all(
+        type(norm) is BatchNorm and norm.reduce is None and weight.dtype == dtype for weight, norm in steps
+    )
+    return Part(steps, rows, eps, residual) if served else None
 
 
 def pair_rows(
     phi: Phi, graphs: Graphs, gso: str, dtype: torch.dtype, quotient: bool | None, keep_pairs: bool
-) -> QuotientRows | None:
+) -> QuotientRows | PairRows:
     """Fewer rows than all pairs: one for each set of equal pairs, or none for pairs that no signal reaches.
 
-    None where all pairs are to be used.
+    All pairs where that is quicker, or where the layers are others.
     """
     depths = taps_and_layers(phi)
     if quotient is False or depths is None or graphs.edge_weight is not None:
-        return None
+        return native.CompiledPairRows(Operators(graphs, gso, dtype))
     # A norm over one graph at a time makes rows of different graphs different.
     separate = any(isinstance(module, GraphNorm) for module in phi.modules())
     reach = _share_in_reach(depths, graphs)
     merged = quotient is True or _merging_pays(phi, depths, reach)
     if not merged and (separate or min(reach, 1) > _MOST):
-        return None
+        return native.CompiledPairRows(Operators(graphs, gso, dtype))
     plan = build_plan(graphs, *depths, gso, separate=separate, keep_pairs=keep_pairs, refined=merged)
     return QuotientRows(plan, gso, dtype, graphs)
 

@@ -38,16 +38,26 @@ class Step(NamedTuple):
     beta: Tensor
 
 
-Chain = list[tuple[Tensor, BatchNorm]]
+class Part(NamedTuple):
+    """A layer: its linear maps with their norms, and its rows."""
+
+    chain: list[tuple[Tensor, BatchNorm]]
+    rows: Rows
+    eps: Tensor | None  # None: the layer does not start with a sum over neighbours
+    skip: bool  # whether x is added at the end
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """Three for each linear map."""
+        return [tensor for weight, norm in self.chain for tensor in (weight, norm.weight, norm.bias)]
 
 
-def chained(x: Tensor, chain: Chain, rows: Rows, eps: Tensor | None = None, skip: bool = False) -> Tensor:
-    """The layer's output; with ``eps`` it starts with the sum over neighbours, ``skip`` adds x at the end."""
-    parameters = [tensor for weight, norm in chain for tensor in (weight, norm.weight, norm.bias)]
+def run(x: Tensor, part: Part) -> Tensor:
+    """The layer's output."""
     out, count, *statistics = _BatchChain.apply(
-        x, eps, rows, skip, [norm.eps for _, norm in chain], *parameters
+        x, part.eps, part.rows, part.skip, [norm.eps for _, norm in part.chain], *part.parameters
     )
-    for k, (_, norm) in enumerate(chain):
+    for k, (_, norm) in enumerate(part.chain):
         norm.track(statistics[2 * k], statistics[2 * k + 1], count)
     return out
 

@@ -1,163 +1,248 @@
-r"""The layers of :mod:`.blocked` in compiled code: ``compiled/layer.cpp``."""
+r"""The layers of :mod:`.blocked` in compiled code, all of :math:`\Phi` in one call: ``compiled/phi.cpp``."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
-from graphgps_pearl.pearl.kernels.blocked import Chain
+from graphgps_pearl.pearl.kernels.blocked import Part
 from graphgps_pearl.pearl.norm import first_derivatives_only
 from graphgps_pearl.pearl.operators import SparseMatrix
-from graphgps_pearl.pearl.rows import PairRows, Rows
+from graphgps_pearl.pearl.rows import PairRows, Rows, SampleRows
 
 
-def serves(x: Tensor, chain: Chain, eps: Tensor | None) -> bool:
-    """Whether the compiled layer takes these widths and there is one."""
+def serves(x: Tensor, parts: Sequence[Part]) -> bool:
+    """Whether compiled code takes these widths, and there is some; ``x`` is what the first layer is given."""
     lanes = LANES[x.dtype]
-    widths = [weight.size(0) for weight, _ in chain]
-    if eps is not None:
+    widths = [weight.size(0) for part in parts for weight, _ in part.chain]
+    if parts[0].eps is not None:
         widths.append(x.size(1))
     elif x.requires_grad:
         return False
     return not any(width % lanes for width in widths) and available()
 
 
-def chained(x: Tensor, chain: Chain, rows: Rows, eps: Tensor | None = None, skip: bool = False) -> Tensor:
-    """The layer's output, as :func:`.blocked.chained` gives it."""
-    parameters = [tensor for weight, norm in chain for tensor in (weight, norm.weight, norm.bias)]
-    return _NativeChain.apply(x, eps, rows, skip, [norm for _, norm in chain], *parameters)
+def run(x: Tensor, parts: Sequence[Part]) -> Tensor:
+    """The output of the last layer, as :func:`.blocked.run` gives it."""
+    parameters = [tensor for part in parts for tensor in (part.eps, *part.parameters)]
+    return _Native.apply(x, parts, *parameters)
 
 
-class _NativeChain(torch.autograd.Function):
+class _Shapes:
+    """The rows and widths of a layer."""
+
+    rows: int
+    widths: list[int]
+
+    def __init__(self, x: Tensor, part: Part, before: _Shapes | None = None) -> None:
+        rows = part.rows
+        self.rows_before = x.size(0) if before is None else before.rows
+        width = x.size(1) if before is None else before.widths[-1]
+        self.widths = [width, *(weight.size(0) for weight, _ in part.chain)]
+        self.matrix: SparseMatrix | None = None
+        self.node = self.first = self.parent = None
+        self.rows, self.samples = self.rows_before, 1
+        if part.eps is not None:
+            self.parent = rows.parent
+            if isinstance(rows, PairRows):  # the matrix of the nodes serves all their pairs
+                self.matrix, self.node, self.first = rows.operators.adjacency, rows.node, rows.bounds
+            else:
+                self.matrix = rows.matrix
+                self.samples = self.rows_before // self.matrix.shape[1]
+                self.rows = self.samples * self.matrix.shape[0]
+        multiplicity = rows.multiplicity
+        self.weight = None if multiplicity is None else multiplicity.to(x.dtype)
+        self.total = self.rows if multiplicity is None else float(multiplicity.sum(dtype=torch.float64))
+        self.segments = _segments(rows, self.rows)
+
+    def numbers_of_gradient(self, step: int) -> int:
+        """Numbers in g_k."""
+        if step >= len(self.widths) - 1:
+            return 0
+        rows = self.rows
+        if step == 0:
+            rows = max(b - a for a, b in zip(self.segments, self.segments[1:], strict=False))
+        return rows * self.widths[step]
+
+
+class _Native(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, eps, rows, skip, norms, *parameters):  # type: ignore[no-untyped-def]
-        x = x.contiguous()
-        layer = _Call(x, eps, rows, skip, parameters)
-        z = [x.new_empty(layer.rows, width) for width in layer.widths[1:]]
-        stats, out = x.new_empty(3 * sum(layer.widths[1:])), torch.empty_like(z[-1])
-        layer.run(
-            "forward",
-            norm_eps=numbers([norm.eps for norm in norms], ctypes.c_double),
-            momentum=numbers([norm.momentum for norm in norms], ctypes.c_double),
-            running_mean=pointers([norm.running_mean for norm in norms]),
-            running_var=pointers([norm.running_var for norm in norms]),
-            z=pointers(z),
-            stats=pointer(stats),
-            out=pointer(out),
-        )
-        ctx.save_for_backward(x, eps, stats, *z, *parameters)
-        ctx.rows, ctx.skip, ctx.steps = rows, skip, len(norms)
+    def forward(ctx, x, parts, *parameters):  # type: ignore[no-untyped-def]
+        layers = [_Shapes(x, parts[0])]
+        for part in parts[1:]:
+            layers.append(_Shapes(x, part, layers[-1]))
+        out = x.new_empty(layers[-1].rows, layers[-1].widths[-1])
+        phi = _Call(x.contiguous(), parts, layers, out)
+        phi.run("forward")
+        ctx.save_for_backward(x, *parameters, *phi.stored)
+        ctx.phi = phi
         return out
 
     @staticmethod
     @first_derivatives_only
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        x, eps, stats, *saved = ctx.saved_tensors
-        z, parameters = saved[: ctx.steps], saved[ctx.steps :]
-        layer = _Call(x, eps, ctx.rows, ctx.skip, parameters)
-        # The gradient of the output is g_n; that of h_0 is wanted by the sum over neighbours alone.
-        g = [
-            x.new_empty(layer.rows, width) if k or eps is not None else None
-            for k, width in enumerate(layer.widths[:-1])
-        ]
-        grad, grad_weights = grad.contiguous(), [torch.empty_like(weight) for weight in layer.weights]
-        sums = x.new_zeros(2 * sum(layer.widths[1:]), dtype=torch.float64)
-        grad_x = torch.empty_like(x) if eps is not None else None
-        grad_eps = x.new_zeros(1, dtype=torch.float64)
-        layer.run(
-            "backward",
-            z=pointers(z),
-            stats=pointer(stats),
-            grad=pointer(grad),
-            g=pointers(g),
-            grad_weights=pointers(grad_weights),
-            sums=pointer(sums),
-            grad_x=pointer(grad_x),
-            grad_self=pointer(grad_eps),
-        )
-        gradients: list[Tensor] = []
-        of_norms = sums.to(x.dtype).split([width for width in layer.widths[1:] for _ in range(2)])
-        for k, grad_weight in enumerate(grad_weights):
-            gradients += [grad_weight, of_norms[2 * k + 1], of_norms[2 * k]]
-        return (
-            grad_x,
-            None if eps is None else grad_eps.to(eps.dtype).view(eps.shape),
-            None,
-            None,
-            None,
-            *gradients,
-        )
+        _ = ctx.saved_tensors  # raises where one has been changed since
+        grad_x, gradients = ctx.phi.backward(grad.contiguous())
+        return grad_x, None, *gradients
 
 
 class _Layer(ctypes.Structure):
-    """``Layer`` of layer.cpp."""
+    """``Layer`` of phi.cpp."""
 
     _fields_ = fields(
         (ctypes.c_int64, "rows rows_before samples steps skip input_gradient"),
-        (ctypes.c_void_p, "widths x crow col value t_crow t_col t_value node first parent weight"),
+        (ctypes.c_void_p, "widths x crow col value t_crow t_col t_value node first parent segments"),
+        (ctypes.c_int64, "num_segments"),
+        (ctypes.c_void_p, "weight"),
         (ctypes.c_double, "self total"),
         (ctypes.c_void_p, "norm_eps momentum running_mean running_var weights gamma beta z stats out"),
         (ctypes.c_void_p, "grad g grad_weights sums grad_x grad_self"),
     )
 
 
+class _Phi(ctypes.Structure):
+    """``Phi`` of phi.cpp."""
+
+    _fields_ = fields((ctypes.c_int64, "num_layers"), (ctypes.c_void_p, "layers"))
+
+
 class _Call:
-    """What both passes tell the library of a layer; it holds the tensors that are pointed to."""
+    """What both passes tell the library; it holds the tensors that are pointed to."""
 
-    def __init__(
-        self, x: Tensor, eps: Tensor | None, rows: Rows, skip: bool, parameters: Sequence[Tensor]
-    ) -> None:
-        self.weights, self.gamma, self.beta = ([t.contiguous() for t in parameters[i::3]] for i in range(3))
-        self.widths = [x.size(1), *(weight.size(0) for weight in self.weights)]
-        self.x, self.matrix, samples = x, None, 1
-        self.rows, self.node, self.first = x.size(0), None, None
-        if eps is not None and isinstance(rows, PairRows):  # the matrix of the nodes serves all their pairs
-            self.matrix, self.node, self.first = rows.operators.adjacency, rows.node, rows.bounds
-        elif eps is not None:
-            self.matrix = rows.matrix
-            samples = x.size(0) // self.matrix.shape[1]
-            self.rows = samples * self.matrix.shape[0]
-        multiplicity = rows.multiplicity
-        self.weight = None if multiplicity is None else multiplicity.to(x.dtype)
-        total = self.rows if multiplicity is None else float(multiplicity.sum(dtype=torch.float64))
-        self.parent = None if self.matrix is None else rows.parent
-        self.layer = _Layer(
-            rows=self.rows,
-            rows_before=x.size(0),
-            samples=samples,
-            steps=len(self.weights),
-            skip=skip,
-            input_gradient=eps is not None,
-            x=pointer(x),
-            node=pointer(self.node),
-            first=pointer(self.first),
-            parent=pointer(self.parent),
-            weight=pointer(self.weight),
-            self=0.0 if eps is None else 1 + float(eps),
-            total=total,
+    def __init__(self, x: Tensor, parts: Sequence[Part], layers: list[_Shapes], out: Tensor) -> None:
+        self.x, self.layers = x, layers
+        self._kept: list[Any] = []
+        self.stored: list[Tensor] = []
+        self.structures = (_Layer * len(parts))()
+        before = pointer(x)
+        for part, layer, structure in zip(parts, layers, self.structures, strict=True):
+            z = [x.new_empty(layer.rows, width) for width in layer.widths[1:]]
+            stats = x.new_empty(3 * sum(layer.widths[1:]))
+            self.stored += [*z, stats]
+            structure.x, structure.z, structure.stats = before, self._keep(pointers(z)), pointer(stats)
+            structure.out = pointer(out)
+            if layer is not layers[-1]:  # the last output is not kept: it would keep this object
+                self.stored.append(torch.empty_like(z[-1]))
+                structure.out = pointer(self.stored[-1])
+            before = structure.out
+            self._describe(part, layer, structure)
+
+    def _describe(self, part: Part, layer: _Shapes, structure: Any) -> None:
+        """All of a layer that is known before the passes."""
+        norms = [norm for _, norm in part.chain]
+        weights, gamma, beta = ([t.contiguous() for t in part.parameters[i::3]] for i in range(3))
+        for name, tensors in (
+            ("weights", weights),
+            ("gamma", gamma),
+            ("beta", beta),
+            ("running_mean", [norm.running_mean for norm in norms]),
+            ("running_var", [norm.running_var for norm in norms]),
+        ):
+            self._kept.append(tensors)
+            setattr(structure, name, self._keep(pointers(tensors)))
+        structure.norm_eps = self._array([norm.eps for norm in norms], ctypes.c_double)
+        structure.momentum = self._array([norm.momentum for norm in norms], ctypes.c_double)
+        structure.widths = self._array(layer.widths, ctypes.c_int64)
+        structure.segments = self._array(layer.segments, ctypes.c_int64)
+        structure.num_segments = len(layer.segments) - 1
+        structure.rows, structure.rows_before, structure.samples = (
+            layer.rows,
+            layer.rows_before,
+            layer.samples,
         )
+        structure.steps, structure.skip = len(norms), part.skip
+        structure.input_gradient = part.eps is not None
+        structure.total = layer.total
+        structure.self = 0.0 if part.eps is None else 1 + float(part.eps)
+        for name in ("node", "first", "parent", "weight"):
+            setattr(structure, name, pointer(getattr(layer, name)))
+        _point(structure, layer.matrix, "")
+        self._kept.append(layer)
 
-    def run(self, name: str, **more: Any) -> None:
+    def _keep(self, array: Any) -> Any:
+        self._kept.append(array)
+        return ctypes.cast(array, ctypes.c_void_p)
+
+    def _array(self, values: Sequence[Any], kind: Any) -> Any:
+        return self._keep(numbers(values, kind))
+
+    def run(self, name: str) -> None:
         """Call the library."""
-        self._point(self.matrix, "")
-        if name == "backward" and self.matrix is not None:
-            self._point(self.matrix.t(), "t_")
-        more |= {part: pointers(getattr(self, part)) for part in ("weights", "gamma", "beta")}
-        more["widths"] = numbers(self.widths, ctypes.c_int64)
-        for key, value in more.items():
-            setattr(
-                self.layer,
-                key,
-                ctypes.cast(value, ctypes.c_void_p) if isinstance(value, ctypes.Array) else value,
-            )
-        call(f"layer_{name}", self.x.dtype, self.layer)
+        layers = ctypes.cast(self.structures, ctypes.c_void_p)
+        call(f"phi_{name}", self.x.dtype, _Phi(num_layers=len(self.layers), layers=layers))
 
-    def _point(self, matrix: SparseMatrix | None, prefix: str) -> None:
-        if matrix is not None:
-            for part in ("crow", "col", "value"):
-                setattr(self.layer, prefix + part, pointer(getattr(matrix, part)))
+    def backward(self, grad: Tensor) -> tuple[Tensor | None, list[Tensor | None]]:
+        """The gradients of x and of all parameters, epsilon first in each layer."""
+        x, layers = self.x, self.layers
+        steps = max(len(layer.widths) for layer in layers) - 1
+        # g_k, of a segment for k = 0, is not needed any more when the layer before has its own.
+        scratch = [x.new_empty(max(layer.numbers_of_gradient(k) for layer in layers)) for k in range(steps)]
+        gradients: list[list[Tensor]] = []
+        for layer, structure in zip(reversed(layers), reversed(self.structures), strict=True):
+            structure.grad = pointer(grad)
+            sums = x.new_zeros(2 * sum(layer.widths[1:]) + 1, dtype=torch.float64)
+            structure.sums, structure.grad_self = pointer(sums), sums[-1:].data_ptr()
+            structure.g = self._keep(pointers(scratch))
+            grad_weights = [x.new_empty(b, a) for a, b in zip(layer.widths, layer.widths[1:], strict=False)]
+            structure.grad_weights = self._keep(pointers(grad_weights))
+            self._kept.append((grad, sums))
+            gradients.append([sums, *grad_weights])
+            if layer.matrix is not None:
+                _point(structure, layer.matrix.t(), "t_")
+                # Rows that stay the same have their gradient replaced, but for the one that was given.
+                if layer is layers[-1] or layer.parent is not None or not structure.skip:
+                    grad = x.new_empty(layer.rows_before, layer.widths[0])
+                structure.grad_x = pointer(grad)
+        self.run("backward")
+        found: list[Tensor | None] = []
+        for layer, (sums, *grad_weights) in zip(layers, reversed(gradients), strict=True):
+            *of_norms, of_eps = sums.to(x.dtype).split([w for w in layer.widths[1:] for _ in range(2)] + [1])
+            found.append(None if layer.matrix is None else of_eps)
+            for k, grad_weight in enumerate(grad_weights):
+                found += [grad_weight, of_norms[2 * k + 1], of_norms[2 * k]]
+        return (None if layers[0].matrix is None else grad), found
+
+
+class _Taps(ctypes.Structure):
+    """``Taps`` of taps.cpp."""
+
+    _fields_ = fields((ctypes.c_int64, "graphs taps"), (ctypes.c_void_p, "sizes crow col value x out"))
+
+
+class CompiledPairRows(PairRows):
+    """All pairs, with taps by compiled code: ``compiled/taps.cpp``."""
+
+    def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
+        shift, sizes = self.operators.shift, self.graphs.sizes
+        served = x.device.type == "cpu" and x.dtype == shift.value.dtype and x.dtype in LANES
+        if x.requires_grad or x.size(1) != 1 or not served or not available():
+            return super()._make_taps(x, num_taps)
+        out = x.new_empty(x.size(0), num_taps, 1)
+        x, sizes = x.contiguous(), sizes.contiguous()
+        taps = _Taps(
+            graphs=sizes.numel(), taps=num_taps, sizes=pointer(sizes), x=pointer(x), out=pointer(out)
+        )
+        _point(taps, shift, "")
+        call("taps", x.dtype, taps)
+        return out
+
+
+def _segments(rows: Rows, num_rows: int) -> list[int]:
+    """Bounds of rows whose neighbours are among them: of each graph where graphs follow one another."""
+    if isinstance(rows, PairRows):
+        return [0, *accumulate(size * size for size in rows.graphs.host_sizes)]
+    if isinstance(rows, SampleRows):
+        return [0, *accumulate(size * rows.num_samples for size in rows.graphs.host_sizes)]
+    return [0, num_rows]
+
+
+def _point(structure: Any, matrix: SparseMatrix | None, prefix: str) -> None:
+    if matrix is not None:
+        for part in ("crow", "col", "value"):
+            setattr(structure, prefix + part, pointer(getattr(matrix, part)))

@@ -21,9 +21,16 @@ SIZES = torch.tensor((5, 1, 11, 3, 0, 70))
 @pytest.mark.parametrize(("width", "columns"), [(8, 24), (32, 48)])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize("cost", [0, 100, 10**9])
+@pytest.mark.parametrize(("cost", "layers"), [(0, 1), (100, 4), (10**9, 2)])
 def test_values_and_gradients(
-    dtype: torch.dtype, tolerance: float, width: int, columns: int, shared: bool, constant: bool, cost: int
+    dtype: torch.dtype,
+    tolerance: float,
+    width: int,
+    columns: int,
+    shared: bool,
+    constant: bool,
+    cost: int,
+    layers: int,
 ) -> None:
     torch.manual_seed(0)
     pairs = int(SIZES.square().sum())
@@ -45,7 +52,7 @@ def test_values_and_gradients(
     def run(native: bool) -> list[Tensor]:
         with use_kernels(True, native):
             assert compiled_pairs.serves(rows, weight) == native
-            out = pair_gather.project(rows, weight, added, index)
+            out = torch.cat(list(pair_gather.project(rows, weight, added, index, layers)))
         assert torch.equal(out == -torch.inf, (index.padding == -torch.inf).expand_as(out))
         kept = torch.where(used > 0, out, torch.zeros_like(out))
         return [kept, *torch.autograd.grad(kept.sin().sum(), inputs)]

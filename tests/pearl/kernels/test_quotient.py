@@ -18,6 +18,7 @@ from graphgps_pearl.pearl.graphs import Graphs, check_graphs
 from graphgps_pearl.pearl.kernels import colours, plan
 from graphgps_pearl.pearl.kernels.plan import Plan, build_plan
 from graphgps_pearl.pearl.kernels.quotient import QuotientRows
+from graphgps_pearl.pearl.rows import PairRows
 from graphgps_pearl.vocabulary import OPERATORS, POOLS, SKIPS
 
 
@@ -239,19 +240,19 @@ def test_too_large_a_graph_says_so_beforehand(monkeypatch: pytest.MonkeyPatch) -
 
 def merges(module: BPEARL, graphs: Graphs) -> bool:
     rows = kernels.pair_rows(module.phi, graphs, module.gso, torch.float32, module.quotient, False)
-    return rows is not None and rows.plan.refined
+    return isinstance(rows, QuotientRows) and rows.plan.refined
 
 
 def test_pairs_out_of_reach_are_left_out_where_merging_does_not_pay() -> None:
-    def rows(num_taps: int, size: int, norm: str = "batch") -> QuotientRows | None:
+    def rows(num_taps: int, size: int, norm: str = "batch") -> QuotientRows | PairRows:
         module = BPEARL(28, hidden_dim=32, num_layers=1, num_taps=num_taps, norm=norm)
         return kernels.pair_rows(
             module.phi, check_graphs(molecule_like(size)), module.gso, torch.float32, None, False
         )
 
     listed = rows(7, 150)
-    assert listed is not None and not listed.plan.refined and listed.num_rows < 150**2 / 3
-    assert rows(7, 20) is None and rows(7, 150, "graph") is None
+    assert isinstance(listed, QuotientRows) and not listed.plan.refined and listed.num_rows < 150**2 / 3
+    assert isinstance(rows(7, 20), PairRows) and isinstance(rows(7, 150, "graph"), PairRows)
 
 
 def test_other_stacks_see_all_pairs() -> None:

@@ -1,8 +1,11 @@
-// A layer of Phi in training, with batch norm and ReLU: the mathematics of blocked.py in fewer passes over the rows.
+// Layers of Phi in training, with batch norm and ReLU: the mathematics of blocked.py in fewer passes over the rows.
 //
-// native.py compiles this file, fills a Layer and calls one of the functions at the end. Rows go through in blocks that
-// stay in the first cache. h_0 (the sum over neighbours), h_k and e_k live in a block's buffers alone; z_k is stored for the
+// native.py fills a Phi and calls one of the functions at the end. Rows go through in blocks that stay in the first cache.
+// h_0 (the sum over neighbours), h_k and e_k live in a block's buffers alone; z_k and the layers' outputs are stored for the
 // backward pass. Widths are multiples of a vector, apart from that of the input where no gradient goes to it.
+//
+// Neighbours are in one segment of the rows, a graph's, which stays in the second cache: a segment's output of one layer is made,
+// and summed over neighbours for the next, before the segment after it; so are the gradients on their way back.
 //
 // Sums over a block are in the rows' precision, sums over blocks in double. Moments are taken about the mean of the first
 // block, and again about the mean that came out where that is far from it.
@@ -19,14 +22,20 @@ struct Layer {  // native.py has the same fields; all of them are 8 bytes
   const Int *t_crow, *t_col; const void* t_value;                                 // its transpose
   const Int *node, *first;                                                        // see Matrix; null: `samples` rows a node
   const Int* parent;                                                              // [rows] each row's own row before; null: the same
+  const Int* segments; Int num_segments;                                          // [num_segments + 1] bounds in the rows
   const void* weight;                                                             // [rows] multiplicities; null: one each
   double self, total;                                                             // 1 + epsilon; sum of the multiplicities
   const double *norm_eps, *momentum;                                              // [steps]
   void *const *running_mean, *const *running_var;                                 // per step
   const void *const *weights, *const *gamma, *const *beta;                        // per step, weights [out, in]
   void* const* z; void* stats; void* out;                                         // stats: mean, scale, 1/std of each step
-  const void* grad; void* const* g; void* const* grad_weights; double* sums;      // g[k]: [rows, widths[k]]; sums: of g, of g z_hat
+  const void* grad; void* const* g; void* const* grad_weights; double* sums;      // g[k]: [rows, widths[k]], g[0] of a segment; sums: of g, of g z_hat
   void* grad_x; double* grad_self;
+};
+
+struct Phi {
+  Int num_layers;
+  const Layer* layers;  // each one's x is the output of the one before
 };
 
 namespace {
@@ -133,16 +142,22 @@ struct Kernel : Tiles<T, BYTES> {
     return buffer;
   }
 
-  // z_k of all rows, and its moments about the pivot, [2, f]; the pivot is the mean of the first block.
-  static void multiply(const Layer& a, Int k, T* pivot, double* sums) {
+  // Calls `function(r, n)` for the blocks of rows from `start` to `stop`.
+  template <class F>
+  static inline void by_block(Int start, Int stop, F function) {
+    for (Int r = start; r < stop; r += kBlock) function(r, std::min(kBlock, stop - r));
+  }
+
+  // z_k of all rows, and its moments about the pivot, [2, f]; the pivot is the mean of the first block. Where the layer before is
+  // given, its output is made first, segment by segment.
+  static void multiply(const Layer& a, Int k, const Layer* before, T* pivot, double* sums) {
     const Int in = a.widths[k], f = a.widths[k + 1];
     const T *weights = (const T*)a.weights[k], *weight = (const T*)a.weight;
     T* z = (T*)a.z[k];
     std::vector<T> buffer(kBlock * in), transposed(in * f), block(2 * f);
     for (Int i = 0; i < in; ++i)
       for (Int j = 0; j < f; ++j) transposed[i * f + j] = weights[j * in + i];
-    for (Int r = 0; r < a.rows; r += kBlock) {
-      const Int n = std::min(kBlock, a.rows - r);
+    const auto multiply_block = [&](Int r, Int n) {
       const T* h = input(a, k, r, n, buffer.data());
       if (r == 0) {
         product(n, in, f, {h, in}, {transposed.data(), f}, {z, f});
@@ -156,6 +171,12 @@ struct Kernel : Tiles<T, BYTES> {
       const Moments moments = {pivot, weight ? weight + r : nullptr, block.data(), f};
       product(n, in, f, {h, in}, {transposed.data(), f}, {z + r * f, f}, &moments);
       for (Int j = 0; j < 2 * f; ++j) sums[j] += block[j];
+    };
+    if (k || !before) return by_block(0, a.rows, multiply_block);
+    if (a.parent) finish(*before, 0, before->rows);
+    for (Int s = 0; s < a.num_segments; ++s) {
+      if (!a.parent) finish(*before, a.segments[s], a.segments[s + 1]);
+      by_block(a.segments[s], a.segments[s + 1], multiply_block);
     }
   }
 
@@ -172,14 +193,14 @@ struct Kernel : Tiles<T, BYTES> {
       }
   }
 
-  static void forward_step(const Layer& a, Int k) {
+  static void forward_step(const Layer& a, Int k, const Layer* before) {
     const Int f = a.widths[k + 1];
     std::vector<double> mean(f), var(f);
     const Norm norm = norm_of(a, k);
     T *stored = (T*)norm.mean, *scale = (T*)norm.scale, *invstd = (T*)norm.invstd;
     std::vector<T> pivot(f);
     std::vector<double> sums(2 * f, 0.0);
-    multiply(a, k, pivot.data(), sums.data());
+    multiply(a, k, before, pivot.data(), sums.data());
     for (int again = 0; again < 2; ++again) {
       bool far = false;
       for (Int j = 0; j < f; ++j) {
@@ -205,20 +226,26 @@ struct Kernel : Tiles<T, BYTES> {
     }
   }
 
-  static void forward(const Layer& a) {
-    for (Int k = 0; k < a.steps; ++k) forward_step(a, k);
+  // The layer's output, of the rows from start to stop.
+  static void finish(const Layer& a, Int start, Int stop) {
     const Int f = a.widths[a.steps];
     const Norm last = norm_of(a, a.steps - 1);
     T* out = (T*)a.out;
-    for (Int r = 0; r < a.rows; r += kBlock) {
-      const Int n = std::min(kBlock, a.rows - r);
+    by_block(start, stop, [&](Int r, Int n) {
       activate(last, r, n, f, out + r * f);
-      if (a.skip)
-        for (Int i = r; i < r + n; ++i) {
-          const T* own = (const T*)a.x + (a.parent ? a.parent[i] : i) * f;
-          for (Int j = 0; j < f; j += L) store(out + i * f + j, load(out + i * f + j) + load(own + j));
-        }
-    }
+      if (!a.skip) return;
+      for (Int i = r; i < r + n; ++i) {
+        const T* own = (const T*)a.x + (a.parent ? a.parent[i] : i) * f;
+        for (Int j = 0; j < f; j += L) store(out + i * f + j, load(out + i * f + j) + load(own + j));
+      }
+    });
+  }
+
+  static void forward(const Phi& phi) {
+    for (Int l = 0; l < phi.num_layers; ++l)
+      for (Int k = 0; k < phi.layers[l].steps; ++k) forward_step(phi.layers[l], k, l ? &phi.layers[l - 1] : nullptr);
+    const Layer& last = phi.layers[phi.num_layers - 1];
+    finish(last, 0, last.rows);
   }
 
   // Sums of g and of g z_hat over a block, g set to zero where the activation is; stored unless it is the layer's gradient.
@@ -274,8 +301,27 @@ struct Kernel : Tiles<T, BYTES> {
     });
   }
 
-  // From g_k (k counts from 1) to g_{k-1} and its sums, and the gradient of the weights.
-  static void backward_step(const Layer& a, Int k, const double* sums, double* sums_before) {
+  // The sums of each step.
+  static std::vector<double*> sums_of(const Layer& a) {
+    std::vector<double*> sums(a.steps);
+    double* next = a.sums;
+    for (Int k = 0; k < a.steps; ++k) {
+      sums[k] = next;
+      next += 2 * a.widths[k + 1];
+    }
+    return sums;
+  }
+
+  // Sums of the layer's gradient behind its last norm, of the rows from start to stop.
+  static void cut_output(const Layer& a, Int start, Int stop) {
+    const Int f = a.widths[a.steps];
+    const Norm last = norm_of(a, a.steps - 1);
+    double* sums = sums_of(a)[a.steps - 1];
+    by_block(start, stop, [&](Int r, Int n) { cut<false>(last, r, n, f, (T*)a.grad + r * f, sums); });
+  }
+
+  // From g_{k+1} to g_k and its sums, and the gradient of the weights; from g_0 on to the layer before, segment by segment.
+  static void backward_step(const Layer& a, Int k, const double* sums, double* sums_before, const Layer* layer_before) {
     const Int in = a.widths[k], f = a.widths[k + 1];
     const Norm norm = norm_of(a, k), before = k ? norm_of(a, k - 1) : norm;
     const T* weights = (const T*)a.weights[k];
@@ -286,36 +332,45 @@ struct Kernel : Tiles<T, BYTES> {
       slope[j] = T(sums[f + j] / a.total * norm.invstd[j]);
       for (Int i = 0; i < in; ++i) scaled[j * in + i] = weights[j * in + i] * norm.scale[j];
     }
-    for (Int r = 0; r < a.rows; r += kBlock) {
-      const Int n = std::min(kBlock, a.rows - r);
+    const auto block = [&](Int r, Int n, Int origin) {
       const T* g = (const T*)(last ? a.grad : a.g[k + 1]) + r * f;
       correct(norm, (const T*)a.weight, at_mean.data(), slope.data(), r, n, f, g, last, e.data());
       outer(n, in, f, {input(a, k, r, n, buffer.data()), in}, {e.data(), f}, {total.data(), f});
-      if (!wanted) continue;
-      T* g_before = (T*)a.g[k] + r * in;
+      if (!wanted) return;
+      T* g_before = (T*)a.g[k] + (r - origin) * in;
       product(n, f, in, {e.data(), f}, {scaled.data(), in}, {g_before, in});
       if (k) cut<true>(before, r, n, in, g_before, sums_before);
-    }
+    };
+    if (k || !a.crow) by_block(0, a.rows, [&](Int r, Int n) { block(r, n, 0); });
+    else
+      for (Int s = 0; s < a.num_segments; ++s) {
+        const Int start = a.segments[s], stop = a.segments[s + 1];
+        by_block(start, stop, [&](Int r, Int n) { block(r, n, start); });
+        to_neighbours(a, start, stop);
+        if (layer_before) a.parent ? cut_output(*layer_before, 0, a.rows_before) : cut_output(*layer_before, start, stop);
+      }
     T* grad_weights = (T*)a.grad_weights[k];
     for (Int j = 0; j < f; ++j)
       for (Int i = 0; i < in; ++i) grad_weights[j * in + i] = total[i * f + j] * norm.scale[j];
   }
 
-  // The gradients of x and of 1 + epsilon from g_0 and, where x was added to the output, from the output's gradient.
-  static void to_neighbours(const Layer& a) {
+  // The gradients of x and of 1 + epsilon from g_0 of a segment and, where x was added to the output, from the output's gradient.
+  static void to_neighbours(const Layer& a, Int start, Int stop) {
     const Int f = a.widths[0];
-    const T *g = (const T*)a.g[0], *x = (const T*)a.x, *grad = (const T*)a.grad;
+    const T *g = (const T*)a.g[0] - start * f, *x = (const T*)a.x, *grad = (const T*)a.grad;
     T* grad_x = (T*)a.grad_x;
     double self = 0;
+    std::vector<T> sum_of_neighbours(kBlock * f);
     if (a.parent) neighbours(transpose(a), 0, a.rows_before, f, g, false, T(0), nullptr, grad_x);
-    for (Int r = 0; r < a.rows; r += kBlock) {
-      const Int n = std::min(kBlock, a.rows - r);
+    by_block(start, stop, [&](Int r, Int n) {
       V sum = {};
-      if (!a.parent) neighbours(transpose(a), r, n, f, g, true, T(a.self), nullptr, grad_x + r * f);
+      T* made = sum_of_neighbours.data() - r * f;  // grad_x may be the same memory as grad
+      if (!a.parent) neighbours(transpose(a), r, n, f, g, true, T(a.self), nullptr, made + r * f);
       for (Int i = r; i < r + n; ++i) {
         const Int own = (a.parent ? a.parent[i] : i) * f;
+        const T* from = a.parent ? grad_x : made;
         for (Int j = 0; j < f; j += L) {
-          V v = load(g + i * f + j), to = load(grad_x + own + j);
+          V v = load(g + i * f + j), to = load(from + own + j);
           sum += v * load(x + own + j);
           if (a.parent) to += T(a.self) * v;
           if (a.skip) to += load(grad + i * f + j);
@@ -323,23 +378,18 @@ struct Kernel : Tiles<T, BYTES> {
         }
       }
       for (int l = 0; l < L; ++l) self += sum[l];
-    }
-    *a.grad_self = self;
+    });
+    *a.grad_self += self;
   }
 
-  static void backward(const Layer& a) {
-    std::vector<double*> sums(a.steps);
-    double* next = a.sums;
-    for (Int k = 0; k < a.steps; ++k) {
-      sums[k] = next;
-      next += 2 * a.widths[k + 1];
+  static void backward(const Phi& phi) {
+    cut_output(phi.layers[phi.num_layers - 1], 0, phi.layers[phi.num_layers - 1].rows);
+    for (Int l = phi.num_layers - 1; l >= 0; --l) {
+      const Layer& a = phi.layers[l];
+      const auto sums = sums_of(a);
+      for (Int k = a.steps - 1; k >= 0; --k)
+        backward_step(a, k, sums[k], k ? sums[k - 1] : nullptr, l ? &phi.layers[l - 1] : nullptr);
     }
-    const Int f = a.widths[a.steps];
-    const Norm last = norm_of(a, a.steps - 1);
-    for (Int r = 0; r < a.rows; r += kBlock)
-      cut<false>(last, r, std::min(kBlock, a.rows - r), f, (T*)a.grad + r * f, sums[a.steps - 1]);
-    for (Int k = a.steps - 1; k >= 0; --k) backward_step(a, k, sums[k], k ? sums[k - 1] : nullptr);
-    if (a.crow) to_neighbours(a);
   }
 };
 
@@ -349,6 +399,12 @@ struct Kernel : Tiles<T, BYTES> {
   return divides;
 }
 
+[[maybe_unused]] bool fits(const Phi& phi, Int lanes) {
+  bool all = true;
+  for (Int l = 0; l < phi.num_layers; ++l) all = all && fits(phi.layers[l], lanes);
+  return all;
+}
+
 }  // namespace
 
-EXPORT(layer, Layer, Kernel)
+EXPORT(phi, Phi, Kernel)
