@@ -122,7 +122,6 @@ struct Kernel : Tiles<T, BYTES> {
       for (Int i = 0; i < n; ++i) {
         const T* z = norm.z + (r + i) * f + j;
         for (int c = 0; c < NV; ++c) {
-          __builtin_prefetch(z + c * L + kBlock * f);
           V y = (load(z + c * L) - mean[c]) * scale[c] + beta[c];
           store(h + i * f + j + c * L, y < zero ? zero : y);  // NaN stays
         }
@@ -260,8 +259,6 @@ struct Kernel : Tiles<T, BYTES> {
         const T* z = norm.z + (r + i) * f + j;
         T* at = g + i * f + j;
         for (int c = 0; c < NV; ++c) {
-          __builtin_prefetch(z + c * L + kBlock * f);
-          if (!STORE) __builtin_prefetch(at + c * L + kBlock * f);
           const V d = load(z + c * L) - mean[c], v = load(at + c * L);
           const V kept = d * scale[c] + beta[c] <= zero ? zero : v;
           if (STORE) store(at + c * L, kept);
@@ -289,8 +286,6 @@ struct Kernel : Tiles<T, BYTES> {
       for (Int i = 0; i < n; ++i) {
         const T *z = norm.z + (r + i) * f + j, *from = g + i * f + j;
         for (int c = 0; c < NV; ++c) {
-          __builtin_prefetch(z + c * L + kBlock * f);
-          __builtin_prefetch(from + c * L + kBlock * f);
           const V d = load(z + c * L) - mean[c];
           V v = load(from + c * L), more = a0[c] + a1[c] * d;
           if (uncut) v = d * scale[c] + beta[c] <= zero ? zero : v;
