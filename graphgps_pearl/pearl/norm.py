@@ -154,7 +154,13 @@ class GraphNorm(BatchNorm):
         self._average(self.running_var, (var * (count / (count - 1).clamp(min=1)))[has_var])
 
     def _average(self, running: Tensor, new: Tensor) -> None:
-        """Exponential moving average over the rows of ``new``, the last one with the largest weight."""
+        """Exponential moving average over the rows of ``new``, the last one with the largest weight.
+
+        With a momentum of 1, that of statistics that are re-estimated, their mean.
+        """
+        if self.momentum == 1 and new.size(0):
+            running.copy_(new.mean(0))
+            return
         steps_after = torch.arange(new.size(0) - 1, -1, -1, device=new.device, dtype=new.dtype)
         share = self.momentum * (1 - self.momentum) ** steps_after
         running.copy_(running * (1 - self.momentum) ** new.size(0) + share @ new)

@@ -1,10 +1,12 @@
 """Averaged weights and re-estimated batch norms: evaluated and saved as such, and never seen by training."""
 
+import copy
 import os
 import signal
 
 import pytest
 import torch
+from helpers.graphs import batch_of, molecule_like
 from helpers.small_runs import assert_equal, assert_same_run, checkpoint, numbers
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -12,6 +14,8 @@ from torch_geometric.nn.norm import BatchNorm
 
 from graphgps_pearl import config, data, encoders, networks
 from graphgps_pearl.inference.checkpoint import read_run
+from graphgps_pearl.pearl import BPEARL, RPEARL
+from graphgps_pearl.switches import use_kernels
 from graphgps_pearl.training.evaluation_weights import reestimate
 from graphgps_pearl.training.task import GraphTask
 
@@ -108,6 +112,30 @@ def test_reestimation_gives_the_statistics_of_the_evaluated_function():
     for running, function in ((norm.running_mean, torch.mean), (norm.running_var, torch.var)):
         expected = torch.stack([function(h, dim=0) for h in hidden]).mean(0)
         torch.testing.assert_close(running, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [BPEARL, RPEARL])
+@pytest.mark.parametrize("norm", ["batch", "graph"])
+def test_reestimation_of_the_norms_of_phi(kind, norm):
+    """Over the batch, or over each graph and then over the graphs; kernels and plain lines agree."""
+    torch.manual_seed(0)
+    pe = kind(3, hidden_dim=8, num_layers=1, num_taps=2, norm=norm).double()
+    batch = batch_of(*((molecule_like(n, seed=n), n) for n in (5, 9, 12)))
+    plain, seen = copy.deepcopy(pe), []
+    first = plain.phi.layers[0].norm
+    first.register_forward_pre_hook(lambda module, args: seen.append(args))
+    with use_kernels(False):
+        reestimate(plain, [batch])
+    z, rows = seen[0]
+    parts = [z] if norm == "batch" else [z[rows.graph == g] for g in range(3)]
+    torch.testing.assert_close(first.running_mean, torch.stack([part.mean(0) for part in parts]).mean(0))
+    torch.testing.assert_close(first.running_var, torch.stack([part.var(0) for part in parts]).mean(0))
+    for native in (False, True):
+        same = copy.deepcopy(pe)
+        with use_kernels(True, native):
+            reestimate(same, [batch])
+        for found, expected in zip(same.buffers(), plain.buffers(), strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("norm", ["batch", "graph"])

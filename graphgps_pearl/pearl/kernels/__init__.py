@@ -75,8 +75,8 @@ def _on_cpu(x: Tensor) -> bool:
 
 
 def _part(layer: Layer, rows: Rows, residual: bool, dtype: torch.dtype) -> Part | None:
-    """The layer in training, or None where it is not one of :mod:`.blocked`."""
-    if not layer.training or dtype not in (torch.float32, torch.float64):
+    """The layer with norms in training, or None where it is not one of :mod:`.blocked`."""
+    if dtype not in (torch.float32, torch.float64):
         return None
     eps: Tensor | None = None
     if type(layer) is TapLayer and layer.act == "relu" and layer.bias is None and not residual:
@@ -89,7 +89,8 @@ def _part(layer: Layer, rows: Rows, residual: bool, dtype: torch.dtype) -> Part 
     else:
         return None
     served = all(
-        type(norm) is BatchNorm and norm.reduce is None and weight.dtype == dtype for weight, norm in steps
+        type(norm) is BatchNorm and norm.training and norm.reduce is None and weight.dtype == dtype
+        for weight, norm in steps
     )
     return Part(steps, rows, eps, residual) if served else None
 

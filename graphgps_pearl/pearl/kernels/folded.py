@@ -25,10 +25,13 @@ Map = tuple[Tensor, Tensor, Activation | None]  # W' transposed [in, out], b' [o
 
 def serves(layer: GINLayer | TapLayer, x: Tensor) -> bool:
     """Whether the layer's norms are affine maps, and no gradient is wanted."""
-    if layer.training or torch.is_grad_enabled() or x.dtype not in (torch.float32, torch.float64):
+    if torch.is_grad_enabled() or x.dtype not in (torch.float32, torch.float64):
         return False
     norms = layer.norms if isinstance(layer, GINLayer) else [layer.norm]
-    if not all(isinstance(norm, BatchNorm | NoNorm) for norm in norms):
+    # A norm may be in another mode than its layer, as where its statistics are re-estimated.
+    if not all(
+        isinstance(norm, NoNorm) or (isinstance(norm, BatchNorm) and not norm.training) for norm in norms
+    ):
         return False
     return all(parameter.dtype == x.dtype for parameter in layer.parameters())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from helpers.graphs import batch_of, molecule_like
@@ -9,6 +11,7 @@ from helpers.graphs import batch_of, molecule_like
 from graphgps_pearl.pearl import BPEARL, RPEARL, GINLayer, TapLayer
 from graphgps_pearl.pearl.encodings import PEARL
 from graphgps_pearl.pearl.kernels import folded
+from graphgps_pearl.pearl.norm import BatchNorm
 from graphgps_pearl.switches import use_kernels
 
 DATA = batch_of(*[(molecule_like(n), n) for n in (5, 14, 21)])
@@ -60,3 +63,25 @@ def test_where_it_serves() -> None:
         assert not folded.serves(layer, x.double()) and not folded.serves(layer, x.half())
         assert not folded.serves(TapLayer(1, 4, 2, norm="layer").eval(), x)
         assert not folded.serves(layer.train(), x)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("norms_train", [False, True])
+@pytest.mark.parametrize("kind", [BPEARL, RPEARL])
+def test_norms_in_another_mode_than_their_layer(kind: type[PEARL], norms_train: bool, native: bool) -> None:
+    """Frozen norms in training, and norms whose statistics are re-estimated in evaluation."""
+    wide = {"num_layers": 2, "hidden_dim": 8, "num_taps": 3}
+    pe = trained(kind(4, **wide)).train(not norms_train)
+    for module in pe.modules():
+        if isinstance(module, BatchNorm):
+            module.train(norms_train)
+    results = []
+    for kernels in (True, False):
+        same = copy.deepcopy(pe)
+        torch.manual_seed(0)
+        with torch.no_grad(), use_kernels(kernels, native):
+            results.append([same(DATA), *same.buffers()])
+    for fast, plain in zip(*results, strict=True):
+        torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-9)
+    moved = not torch.equal(pe.phi.layers[0].norm.running_mean, results[0][1])
+    assert moved == norms_train
