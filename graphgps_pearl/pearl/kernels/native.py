@@ -61,6 +61,11 @@ class _Shapes:
         self.total = self.rows if multiplicity is None else float(multiplicity.sum(dtype=torch.float64))
         self.segments = _segments(rows, self.rows)
 
+    def new_stored(self, x: Tensor) -> list[Tensor]:
+        """The statistics, z of every step, and the output."""
+        widths = [*self.widths[1:], self.widths[-1]]
+        return [x.new_empty(3 * sum(self.widths[1:])), *(x.new_empty(self.rows, width) for width in widths)]
+
     def numbers_of_gradient(self, step: int) -> int:
         """Numbers in g_k."""
         if step >= len(self.widths) - 1:
@@ -77,18 +82,19 @@ class _Native(torch.autograd.Function):
         layers = [_Shapes(x, parts[0])]
         for part in parts[1:]:
             layers.append(_Shapes(x, part, layers[-1]))
-        out = x.new_empty(layers[-1].rows, layers[-1].widths[-1])
-        phi = _Call(x.contiguous(), parts, layers, out)
-        phi.run("forward")
-        ctx.save_for_backward(x, *parameters, *phi.stored)
-        ctx.phi = phi
+        stored = [tensor for layer in layers for tensor in layer.new_stored(x)]
+        _Call(x, parts, layers, stored).run("forward")
+        *stored, out = stored
+        ctx.save_for_backward(x, *parameters, *stored)
+        ctx.parts, ctx.layers = parts, layers
         return out
 
     @staticmethod
     @first_derivatives_only
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        _ = ctx.saved_tensors  # raises where one has been changed since
-        grad_x, gradients = ctx.phi.backward(grad.contiguous())
+        x, *saved = ctx.saved_tensors  # raises where one has been changed since
+        stored = saved[sum(1 + len(part.parameters) for part in ctx.parts) :]
+        grad_x, gradients = _Call(x, ctx.parts, ctx.layers, stored).backward(grad.contiguous())
         return grad_x, None, *gradients
 
 
@@ -115,22 +121,18 @@ class _Phi(ctypes.Structure):
 class _Call:
     """What both passes tell the library; it holds the tensors that are pointed to."""
 
-    def __init__(self, x: Tensor, parts: Sequence[Part], layers: list[_Shapes], out: Tensor) -> None:
-        self.x, self.layers = x, layers
-        self._kept: list[Any] = []
-        self.stored: list[Tensor] = []
+    def __init__(
+        self, x: Tensor, parts: Sequence[Part], layers: Sequence[_Shapes], stored: Sequence[Tensor]
+    ) -> None:
+        self.x, self.layers = x.contiguous(), layers
+        self._kept: list[Any] = [stored]
         self.structures = (_Layer * len(parts))()
-        before = pointer(x)
+        before, tensors = pointer(self.x), iter(stored)
         for part, layer, structure in zip(parts, layers, self.structures, strict=True):
-            z = [x.new_empty(layer.rows, width) for width in layer.widths[1:]]
-            stats = x.new_empty(3 * sum(layer.widths[1:]))
-            self.stored += [*z, stats]
+            stats, *z = (next(tensors) for _ in layer.widths)
+            out = next(tensors, None)  # the backward pass has no use for the last one
             structure.x, structure.z, structure.stats = before, self._keep(pointers(z)), pointer(stats)
-            structure.out = pointer(out)
-            if layer is not layers[-1]:  # the last output is not kept: it would keep this object
-                self.stored.append(torch.empty_like(z[-1]))
-                structure.out = pointer(self.stored[-1])
-            before = structure.out
+            structure.out = before = pointer(out)
             self._describe(part, layer, structure)
 
     def _describe(self, part: Part, layer: _Shapes, structure: Any) -> None:

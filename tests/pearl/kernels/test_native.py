@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable
 
 import pytest
 import torch
 from helpers.graphs import batch_of, molecule_like
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from graphgps_pearl.compiled import library
 from graphgps_pearl.pearl import BPEARL, RPEARL, TapLayer
@@ -134,3 +136,27 @@ def test_what_does_not_fit_is_left_to_torch() -> None:
         assert everything(BPEARL(5, hidden_dim=16, num_layers=1), compiled=True)[1] == 0
     finally:
         torch.set_num_threads(threads)
+
+
+def test_nothing_is_held_after_the_backward_pass() -> None:
+    """Not by a loss that a user keeps, and not by a checkpointed pass before its backward pass."""
+    pe = BPEARL(5, quotient=False, **WIDE)
+    batch = batch_of((molecule_like(40), 40))
+
+    def held(keep: Callable[[], Tensor]) -> int:
+        """Tensors with the width of a layer and a row for every pair."""
+        kept = keep()
+        assert kept.requires_grad
+        gc.collect()
+        found = [o for o in gc.get_objects() if type(o) is Tensor and o.layout is torch.strided]
+        return sum(t.dim() == 2 and t.size(0) == 40 * 40 and t.size(1) > 1 for t in found)
+
+    def after_backward() -> Tensor:
+        loss = pe(batch).sum()
+        loss.backward()
+        return loss
+
+    with use_kernels(True):
+        pe(batch).sum().backward()  # the parameters have gradients
+        assert held(after_backward) == 0
+        assert held(lambda: checkpoint(pe, batch, use_reentrant=False).sum()) == 0
