@@ -66,12 +66,12 @@ class Neighbourhoods(Sequence[Data]):
     def parts(
         cls, graph: Data, count: int, labelled: Tensor, hops: int, neighbours: int = 0, seed: int = 0
     ) -> Self:
-        """All nodes in so many parts of equal size, neighbours near each other (reverse Cuthill-McKee);
-        those without a labelled node are left out."""
+        """All nodes in so many parts whose sizes differ by one at most, neighbours near each other (reverse
+        Cuthill-McKee); those without a labelled node are left out."""
         edges = graph.edge_index.numpy()
         shape = (int(graph.num_nodes or 0),) * 2
         order = reverse_cuthill_mckee(csr_array((np.ones(edges.shape[1], np.int8), edges), shape))
-        parts = torch.from_numpy(order.astype(np.int64)).chunk(count)
+        parts = torch.from_numpy(order.astype(np.int64)).tensor_split(max(min(count, len(order)), 1))
         kept = [part for part in parts if torch.isin(part, labelled).any()]
         return cls(graph, kept, hops, neighbours, seed, labelled)
 

@@ -168,6 +168,8 @@ def _of_groups(
         parts = [bias[group.graphs, :, : group.size, : group.size] for group in groups]
         return [part if mask is None else part + mask for part, mask in zip(parts, masks, strict=True)]
 
+    if isinstance(bias, Tensor) and bias.is_leaf:  # it may change in place before the next pass
+        return compute()
     return layout.cached(f"attention bias in {dtype}", layout.index if bias is None else bias, compute)
 
 

@@ -36,22 +36,31 @@ if TYPE_CHECKING:
 Exchange = Callable[[Tensor], Tensor]
 
 
-def first_derivatives_only(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a hand-written backward pass refuse to be differentiated again.
+Backward = Callable[..., Any]
+
+
+def first_derivatives_only(message: str) -> Callable[[Backward], Backward]:
+    """Make a hand-written backward pass refuse, with this message, to be differentiated again.
 
     torch's ``once_differentiable`` raises only where the second derivative goes through the incoming
     gradient; one by a weight does not, and would silently lack a term.
     """
 
-    @functools.wraps(backward)
-    def checked(*arguments: Any) -> Any:
-        if torch.is_grad_enabled():  # create_graph=True
-            raise RuntimeError(
-                "PEARL with batch norm has no second derivatives; norm='none' and norm='layer' have them"
-            )
-        return backward(*arguments)
+    def decorate(backward: Backward) -> Backward:
+        @functools.wraps(backward)
+        def checked(*arguments: Any) -> Any:
+            if torch.is_grad_enabled():  # create_graph=True
+                raise RuntimeError(message)
+            return backward(*arguments)
 
-    return checked
+        return checked
+
+    return decorate
+
+
+first_derivatives_of_norms = first_derivatives_only(
+    "PEARL with batch norm has no second derivatives; norm='none' and norm='layer' have them"
+)
 
 
 class BatchNorm(nn.Module):
@@ -236,7 +245,7 @@ class _Normalise(torch.autograd.Function):
         return y.to(x.dtype), mean, var, count
 
     @staticmethod
-    @first_derivatives_only
+    @first_derivatives_of_norms
     def backward(ctx, grad, *_):  # type: ignore[no-untyped-def]
         x, weight, mean, invstd, total, w, group = ctx.saved_tensors
         dtype = torch.promote_types(x.dtype, torch.float32)

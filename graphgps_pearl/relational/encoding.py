@@ -30,8 +30,7 @@ class HeteroPEARL(nn.Module):
         node_types: the types, always in this order.
         dim_out: columns of the result, for all types or by type.
         encoding: R-PEARL or B-PEARL; left out, R-PEARL as the paper sets it for RelBench: 7 taps, 5 GIN
-        layers of
-            width 40, 120 samples.
+            layers of width 40, 120 samples.
 
     >>> pe = HeteroPEARL(["user", "item"], 8, RPEARL(4, num_samples=3, hidden_dim=4, num_layers=1)).eval()
     >>> bought = {("user", "bought", "item"): torch.tensor([[0, 0, 1], [0, 1, 1]])}
@@ -75,11 +74,9 @@ class HeteroPEARL(nn.Module):
             data, edge_index = edge_index, edge_index.edge_index_dict
             num_nodes = {name: data[name].num_nodes for name in data.node_types}
             n_id, batch = (_column(data, key) for key in ("n_id", "batch"))
-        assert num_nodes is not None
-        unknown = {name for name in num_nodes if name not in self.node_types}
-        if unknown:
-            raise ValueError(f"node types {sorted(unknown)} are none of {', '.join(self.node_types)}")
-        sizes = [int(num_nodes.get(name) or 0) for name in self.node_types]
+        if num_nodes is None:
+            raise ValueError("edges by type need num_nodes, the number of nodes of each type")
+        sizes = self._check(edge_index, num_nodes, {"n_id": n_id, "batch": batch})
         edges = self._flatten(edge_index, sizes)
         graph, order = self._graphs(batch, sizes, edges.device)
         rank = torch.empty_like(order).index_put_((order,), torch.arange(len(order), device=order.device))
@@ -90,6 +87,29 @@ class HeteroPEARL(nn.Module):
         pe = (pe if isinstance(pe, Tensor) else pe[0])[rank]
         parts = zip(self.node_types, self.project, pe.split(sizes), strict=True)
         return {name: project(part) for name, project, part in parts if name in num_nodes}
+
+    def _check(
+        self,
+        edge_index: Mapping[tuple[str, str, str], Tensor],
+        num_nodes: Mapping[str, int],
+        columns: Mapping[str, Mapping[str, Tensor] | None],
+    ) -> list[int]:
+        """The number of nodes of each type, where all edges and columns fit."""
+        ends = {name for source, _, target in edge_index for name in (source, target)}
+        unknown = {*num_nodes, *ends} - {*self.node_types}
+        if unknown:
+            raise ValueError(f"node types {sorted(unknown)} are none of {', '.join(self.node_types)}")
+        sizes = {name: int(num_nodes.get(name) or 0) for name in self.node_types}
+        for kind, edges in edge_index.items():
+            for name, nodes in zip(kind[::2], edges, strict=True):
+                if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < sizes[name]:
+                    raise ValueError(f"edges {kind} have nodes that {name} with {sizes[name]} has not")
+        for key, column in columns.items():
+            for name, size in sizes.items():
+                found = size if column is None else len(column.get(name, ()))
+                if found != size:
+                    raise ValueError(f"{key} of {name} has {found} numbers for {size} nodes")
+        return list(sizes.values())
 
     def _flatten(self, edge_index: Mapping[tuple[str, str, str], Tensor], sizes: Sequence[int]) -> Tensor:
         """All edges in both directions, each once, between the nodes of all types, type by type."""

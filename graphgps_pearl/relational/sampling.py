@@ -10,7 +10,7 @@ does the same with ``pyg-lib``; this sampler needs torch and PyG alone.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -106,6 +106,13 @@ class TemporalSampler:
     def _check(self, node_type: str, nodes: Tensor, time: Tensor) -> None:
         if node_type not in self.sizes:
             raise ValueError(f"{node_type!r} is none of the node types {', '.join(self.sizes)}")
+        if nodes.shape != time.shape or nodes.dim() != 1:
+            raise ValueError(
+                f"{list(nodes.shape)} seeds of {node_type} with times of {list(time.shape)}: one each"
+            )
+        wrong = nodes[(nodes < 0) | (nodes >= self.sizes[node_type])]
+        if wrong.numel():
+            raise ValueError(f"seed {int(wrong[0])}: {node_type} has rows 0 to {self.sizes[node_type] - 1}")
         own = self._time(node_type)
         if own is not None and bool((late := own[nodes] > time).any()):
             row = int(nodes[late][0])
@@ -132,7 +139,7 @@ class TemporalSampler:
         for name, rows in known.items():
             row = rows % self.sizes[name]
             for key, value in self.data[name].items():
-                if hasattr(value, "__getitem__") and len(value) == self.sizes[name]:
+                if _has_rows(value, self.sizes[name]):
                     result[name][key] = value[row]
             result[name].n_id, result[name].batch = row, rows // self.sizes[name]
             result[name].num_nodes = len(row)
@@ -141,6 +148,13 @@ class TemporalSampler:
             parts = edges[kind] + [part.flip(0) for part in edges.get(_reverse(kind), [])]
             result[kind].edge_index = coalesce(torch.cat(parts, dim=1))
         return result
+
+
+def _has_rows(value: Any, size: int) -> bool:
+    """Whether an attribute has a row for each of so many nodes: a tensor, or a frame of columns."""
+    if isinstance(value, Tensor):
+        return value.dim() > 0 and len(value) == size
+    return hasattr(value, "num_rows") and value.num_rows == size
 
 
 def _merge(known: Tensor, found: Tensor) -> tuple[Tensor, Tensor]:

@@ -66,6 +66,13 @@ def test_parts_hold_every_labelled_node_once_and_their_neighbourhoods_whole(grap
     assert len(only_one) == 1 and 7 in only_one[0].n_id[:12]
 
 
+@pytest.mark.parametrize("count", [1, 7, 9, 45, 100])
+def test_there_are_as_many_parts_as_asked_for(graph: Data, count: int) -> None:
+    parts = Neighbourhoods.parts(graph, count, torch.arange(60), 0)
+    sizes = [part.num_nodes for part in parts]
+    assert len(sizes) == min(count, 60) and sum(sizes) == 60 and max(sizes) - min(sizes) <= 1
+
+
 def test_parts_cut_few_edges_of_a_graph_with_places() -> None:
     """A grid of 20 x 20 whose nodes are numbered at random: 5 parts keep four edges of five."""
     place = torch.randperm(400, generator=torch.Generator().manual_seed(0))

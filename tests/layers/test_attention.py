@@ -142,3 +142,16 @@ def test_shapes_are_known_without_memory(kind) -> None:
         without = kind(8, 2)
     shapes = {name: value.shape for name, value in kind(8, 2).state_dict().items()}
     assert {name: value.shape for name, value in without.state_dict().items()} == shapes
+
+
+def test_a_bias_that_changes_in_place_is_seen_with_the_same_layout() -> None:
+    torch.manual_seed(0)
+    attention, x = MultiheadAttention(8, 2).eval(), torch.randn(5, 8)
+    layout = Layout.of(torch.tensor([0, 0, 0, 1, 1]))
+    bias = torch.nn.Parameter(torch.zeros(2, 2, 3, 3))
+    for _ in range(2):  # a step of an optimiser in between
+        out = attention(x, layout, bias)
+        out.square().sum().backward()
+        with torch.no_grad():
+            bias -= bias.grad + 1
+    assert not torch.equal(attention(x, layout, bias), out)

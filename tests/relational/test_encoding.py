@@ -88,3 +88,17 @@ def test_mistakes_are_named() -> None:
         HeteroPEARL(TYPES, {"user": 3})
     with pytest.raises(ValueError, match=r"node types \['page'\]"):
         HeteroPEARL(TYPES, 4)({}, {"page": 3})
+    pe, bought = HeteroPEARL(TYPES[:2], 4, RPEARL(4, num_samples=2)), (TYPES[0], "to", TYPES[1])
+    sizes = dict(zip(TYPES, (2, 3), strict=False))
+    with pytest.raises(ValueError, match="need num_nodes"):
+        pe({bought: torch.tensor([[0], [0]])})
+    with pytest.raises(ValueError, match=r"node types \['shop'\]"):
+        pe({(TYPES[0], "at", "shop"): torch.tensor([[0], [0]])}, sizes)
+    for edge in ([2, 0], [0, 3], [-1, 0]):
+        with pytest.raises(ValueError, match=r"edges .* have nodes that .* with \d has not"):
+            pe({bought: torch.tensor(edge).view(2, 1)}, sizes)
+    for key in ("n_id", "batch"):
+        with pytest.raises(ValueError, match=rf"{key} of {TYPES[0]} has 3 numbers for 2 nodes"):
+            pe({}, sizes, **{key: {TYPES[0]: torch.arange(3), TYPES[1]: torch.arange(2)}})
+        with pytest.raises(ValueError, match=rf"{key} of {TYPES[1]} has 0 numbers for 3 nodes"):
+            pe({}, sizes, **{key: {TYPES[0]: torch.arange(2)}})

@@ -95,11 +95,24 @@ def test_of_too_many_neighbours_the_latest_allowed_are_followed() -> None:
     assert len(times) > 4 and batch["order"].time.tolist() == latest.tolist()
 
 
+def test_attributes_that_are_not_rows_stay_out() -> None:
+    data = database()
+    data["user"].scale, data["user"].title = torch.tensor(2.0), "u" * 15
+    batch = TemporalSampler(data, 1)("user", torch.tensor([3]), torch.tensor([50]))
+    assert "scale" not in batch["user"] and "title" not in batch["user"]
+    assert torch.equal(batch["user"].x[0], data["user"].x[3])
+
+
 def test_mistakes_are_named() -> None:
     sampler = TemporalSampler(database(), 2)
     with pytest.raises(ValueError, match="'page' is none of the node types user, order, item"):
         sampler("page", torch.tensor([0]), torch.tensor([0]))
     with pytest.raises(ValueError, match=r"row \d+ of order is later than its seed time -1"):
         sampler("order", torch.tensor([0]), torch.tensor([-1]))
+    for seed in (-1, 15):
+        with pytest.raises(ValueError, match=f"seed {seed}: user has rows 0 to 14"):
+            sampler("user", torch.tensor([0, seed]), torch.tensor([50, 50]))
+    with pytest.raises(ValueError, match=r"\[1\] seeds of user with times of \[2\]"):
+        sampler("user", torch.tensor([0]), torch.tensor([50, 50]))
     with pytest.raises(ValueError, match="num_hops = 0"):
         TemporalSampler(database(), 0)

@@ -18,7 +18,9 @@ from torch import Tensor
 
 from graphgps_pearl.layers.grouping import Grouping
 from graphgps_pearl.layers.kernels import compiled
+from graphgps_pearl.layers.kernels.compiled import SECOND_DERIVATIVES
 from graphgps_pearl.layers.kernels.dropout import draw_signs
+from graphgps_pearl.pearl.norm import first_derivatives_only
 
 relu_backward = torch.ops.aten.threshold_backward
 
@@ -29,7 +31,7 @@ def attend(
     """:func:`graphgps_pearl.layers.attention.attend` for ``dropout`` > 0; no second derivatives."""
     if not grouping.groups:
         return qkv.new_empty(0, qkv.size(1) // 3)
-    if compiled.serves(qkv, heads, bias):
+    if compiled.serves(qkv, heads, grouping, bias):
         return compiled.attend(qkv, heads, grouping, bias, dropout)
     return _Attention.apply(qkv, heads, grouping, dropout, *bias)
 
@@ -56,8 +58,8 @@ class _Attention(torch.autograd.Function):
             return _from_heads(rows, grouping, 1, heads)
 
     @staticmethod
+    @first_derivatives_only(SECOND_DERIVATIVES)
     def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
-        compiled.refuse_second_derivatives()
         heads, grouping = ctx.heads, ctx.grouping
         grad_bias: list[Tensor | None] = []
         rows = grad.new_empty(3 * heads * grouping.num_rows, grad.size(1) // heads)

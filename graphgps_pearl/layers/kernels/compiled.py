@@ -15,18 +15,27 @@ from torch import Tensor
 from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
 from graphgps_pearl.layers.grouping import DensePairs, Grouping
 from graphgps_pearl.layers.kernels.dropout import STEPS, draw
+from graphgps_pearl.pearl.norm import first_derivatives_only
 
+SECOND_DERIVATIVES = (
+    "the kernel of attention with dropout has no second derivatives; set gt.attn_dropout 0, or "
+    "switch kernels off (GRAPHGPS_PEARL_KERNELS=0)"
+)
 _LONGEST = 16  # numbers in the longest vector: rows of scores are rounded up to whole vectors
 
 
-def serves(qkv: Tensor, heads: int, bias: Sequence[Tensor | None]) -> bool:
+def serves(qkv: Tensor, heads: int, grouping: Grouping, bias: Sequence[Tensor | None]) -> bool:
     """Whether the compiled attention takes these."""
     lanes = LANES.get(qkv.dtype)
     if qkv.device.type != "cpu" or lanes is None or qkv.size(1) // (3 * heads) % lanes:
         return False
     if isinstance(bias, DensePairs):
-        bias = [bias.whole]
-    fits = all(b is None or (b.dtype == qkv.dtype and b.stride(-1) == 1) for b in bias)
+        fits = bias.whole.dtype == qkv.dtype and bias.whole.is_contiguous()
+    else:
+        fits = all(
+            b is None or (b.dtype == qkv.dtype and b.stride(-1) == 1 and b.size(-1) == group.size)
+            for b, group in zip(bias, grouping.groups, strict=True)
+        )
     return fits and not torch.is_autocast_enabled("cpu") and available()
 
 
@@ -34,8 +43,6 @@ def attend(
     qkv: Tensor, heads: int, grouping: Grouping, bias: Sequence[Tensor | None], dropout: float
 ) -> Tensor:
     """:func:`graphgps_pearl.layers.attention.attend` for ``dropout`` > 0; no second derivatives."""
-    if not grouping.groups:
-        return qkv.new_empty(0, qkv.size(1) // 3)
     if isinstance(bias, DensePairs):
         return _Attention.apply(qkv, heads, grouping, dropout, True, bias.whole)
     return _Attention.apply(qkv, heads, grouping, dropout, False, *bias)
@@ -59,8 +66,8 @@ class _Attention(torch.autograd.Function):
         return out
 
     @staticmethod
+    @first_derivatives_only(SECOND_DERIVATIVES)
     def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
-        refuse_second_derivatives()
         qkv, weights, *bits = ctx.saved_tensors
         grad_qkv = torch.zeros_like(qkv)
         wanted, groups = ctx.needs_input_grad[5:], ctx.grouping.groups
@@ -136,15 +143,6 @@ def _call(
 def _strides(bias: Tensor | None) -> Sequence[int]:
     """By graph, head and query."""
     return (0, 0, 0) if bias is None else bias.stride()[:3]
-
-
-def refuse_second_derivatives() -> None:
-    """To be called in a backward pass."""
-    if torch.is_grad_enabled():  # create_graph=True
-        raise RuntimeError(
-            "the kernel of attention with dropout has no second derivatives; set gt.attn_dropout 0, or "
-            "switch kernels off (GRAPHGPS_PEARL_KERNELS=0)"
-        )
 
 
 def _first(grouping: Grouping, number: int) -> Tensor:

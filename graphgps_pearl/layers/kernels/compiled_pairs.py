@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
+from graphgps_pearl.pearl.norm import first_derivatives_only
 
 if TYPE_CHECKING:
     from graphgps_pearl.layers.pair_bias import PairIndex
+
+SECOND_DERIVATIVES = (
+    "the kernel of B-PEARL's attention bias has no second derivatives; switch kernels off "
+    "(GRAPHGPS_PEARL_KERNELS=0)"
+)
 
 
 def serves(rows: Tensor, weight: Tensor) -> bool:
@@ -43,7 +48,7 @@ class _Project(torch.autograd.Function):
         return tuple(out)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only(SECOND_DERIVATIVES)
     def backward(ctx, *grads):  # type: ignore[no-untyped-def] # torch's signature
         rows, weight = ctx.saved_tensors
         grad_rows, grad_weight = torch.zeros_like(rows), torch.zeros_like(weight)

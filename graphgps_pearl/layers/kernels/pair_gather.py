@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgps_pearl.layers.kernels import compiled_pairs
+from graphgps_pearl.pearl.norm import first_derivatives_only
 
 if TYPE_CHECKING:
     from graphgps_pearl.layers.pair_bias import PairIndex
@@ -42,7 +42,7 @@ class _Project(torch.autograd.Function):
         return torch.add(constant.unsqueeze(1), padding).addmm_(weight.t(), both.t())
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only(compiled_pairs.SECOND_DERIVATIVES)
     def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
         both, weight = ctx.saved_tensors
         index, grad_rows = ctx.index, None

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from graphgps_pearl.pearl.norm import BatchNorm, first_derivatives_only
+from graphgps_pearl.pearl.norm import BatchNorm, first_derivatives_of_norms
 from graphgps_pearl.pearl.operators import SparseMatrix
 from graphgps_pearl.pearl.rows import Rows
 
@@ -105,7 +105,7 @@ class _BatchChain(torch.autograd.Function):
         return out, count, *statistics
 
     @staticmethod
-    @first_derivatives_only
+    @first_derivatives_of_norms
     def backward(ctx, grad, *_):  # type: ignore[no-untyped-def]
         x, eps, h0, *saved = ctx.saved_tensors
         steps = _steps(saved[: 3 * ctx.steps])

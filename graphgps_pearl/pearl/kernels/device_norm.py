@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphgps_pearl.pearl.norm import BatchNorm, first_derivatives_only
+from graphgps_pearl.pearl.norm import BatchNorm, first_derivatives_of_norms
 
 
 def weighted_norm(norm: BatchNorm, x: Tensor, share: Tensor, total: int) -> Tensor:
@@ -47,7 +47,7 @@ class _Weighted(torch.autograd.Function):
         return F.batch_norm(x, mean, var, weight, bias, False, 0.0, eps), mean, var
 
     @staticmethod
-    @first_derivatives_only
+    @first_derivatives_of_norms
     def backward(ctx, grad, *_):  # type: ignore[no-untyped-def] # torch's signature
         x, weight, share, mean, var = ctx.saved_tensors
         statistics = x, weight, mean, var, None, None, False, ctx.eps, [True, True, True]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
 from graphgps_pearl.pearl.kernels.blocked import Part
-from graphgps_pearl.pearl.norm import first_derivatives_only
+from graphgps_pearl.pearl.norm import first_derivatives_of_norms
 from graphgps_pearl.pearl.operators import SparseMatrix
 from graphgps_pearl.pearl.rows import PairRows, Rows, SampleRows
 
@@ -90,7 +90,7 @@ class _Native(torch.autograd.Function):
         return out
 
     @staticmethod
-    @first_derivatives_only
+    @first_derivatives_of_norms
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         x, *saved = ctx.saved_tensors  # raises where one has been changed since
         stored = saved[sum(1 + len(part.parameters) for part in ctx.parts) :]

@@ -21,7 +21,7 @@ def run(qkv: Tensor, heads: int, found: Grouping, bias: list, native: bool) -> l
     """Output and gradients; the same seed drops the same entries."""
     torch.manual_seed(7)
     with use_kernels(True, native):
-        assert compiled.serves(qkv, heads, bias) == native
+        assert compiled.serves(qkv, heads, found, bias) == native
         out = attention.attend(qkv, heads, found, bias, 0.3)
     wanted = [qkv, *(b for b in bias if b is not None and b.requires_grad)]
     return [out, *torch.autograd.grad((out * out.detach().cos()).sum(), wanted)]
@@ -62,14 +62,20 @@ def test_large_logits_and_nan() -> None:
 
 
 def test_what_does_not_fit_is_left_to_torch() -> None:
+    one = group_graphs(torch.tensor([4]), 0)
+
+    def serves(qkv: Tensor, bias: Tensor | None = None) -> bool:
+        return compiled.serves(qkv, 2, one, [bias])
+
+    qkv = torch.randn(4, 3 * 16)
     with use_kernels(True):
-        qkv = torch.randn(4, 3 * 12)
-        assert not compiled.serves(qkv, 2, [])  # 6 columns a head
-        assert compiled.serves(torch.randn(4, 3 * 16), 2, [])
-        assert not compiled.serves(torch.randn(4, 3 * 16), 2, [torch.randn(1, 2, 4, 4).double()])
-        assert not compiled.serves(torch.randn(4, 3 * 16).bfloat16(), 2, [])
+        assert serves(qkv) and serves(qkv, torch.randn(1, 2, 1, 4))
+        assert not serves(torch.randn(4, 3 * 12))  # 6 columns a head
+        assert not serves(qkv, torch.randn(1, 2, 4, 4).double())
+        assert not serves(qkv, torch.randn(1, 2, 4, 1))  # one number for all keys
+        assert not serves(qkv.bfloat16())
     with use_kernels(False):
-        assert not compiled.serves(torch.randn(4, 3 * 16), 2, [])
+        assert not serves(qkv)
 
 
 def test_no_second_derivatives() -> None:

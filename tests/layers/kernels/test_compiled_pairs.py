@@ -67,3 +67,15 @@ def test_what_does_not_fit_is_left_to_torch() -> None:
         assert not compiled_pairs.serves(torch.ones(4, 7), torch.ones(14, 8))
         assert not compiled_pairs.serves(torch.ones(4, 8), torch.ones(16, 9))
         assert not compiled_pairs.serves(torch.ones(4, 8), torch.ones(16, 8).double())
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_no_second_derivatives(native: bool) -> None:
+    """A gradient penalty would lack a term."""
+    sizes = torch.tensor([3, 2])
+    rows, weight = torch.randn(13, 8, requires_grad=True), torch.randn(16, 8, requires_grad=True)
+    with use_kernels(True, native):
+        index = pair_bias.pair_index(torch.arange(13), 13, sizes, group_graphs(sizes).groups, rows.dtype)
+        out = torch.cat(list(pair_gather.project(rows, weight, None, index, 2)))
+        with pytest.raises(RuntimeError, match="second derivatives"):
+            torch.autograd.grad(out[out.isfinite()].sum(), rows, create_graph=True)
