@@ -18,6 +18,7 @@ import math
 import statistics
 import subprocess
 import sys
+import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,7 +54,9 @@ class Run(NamedTuple):
         """The arguments of main.py."""
         file = str(ROOT / "configs" / f"{self.config}.yaml")
         numbers = ["optim.max_epoch", str(self.epochs), "seed", str(self.seed)]
-        return ["--cfg", file, *self.overrides.split(), *numbers, *words]
+        # Runs of one config with other overrides or epochs have folders of their own.
+        tag = f"e{self.epochs}-{zlib.crc32(self.overrides.encode()):08x}"
+        return ["--cfg", file, *self.overrides.split(), *numbers, "name_tag", tag, *words]
 
 
 def read_runs(file: Path) -> list[Run]:
@@ -126,7 +129,7 @@ def main(arguments: Sequence[str] | None = None, file: Path = RUNS) -> None:
     print(show(run, runs), flush=True)
     command = [sys.executable, str(ROOT / "main.py"), *run.command(words)]
     if subprocess.run(command, check=False).returncode:
-        raise SystemExit("the run did not end well; the same command continues it")
+        raise SystemExit("the run did not end well; if it was interrupted, the same command continues it")
     compare(run, runs, result_of(words, run))
 
 

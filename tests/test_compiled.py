@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,6 +55,24 @@ def test_a_cache_that_cannot_be_written_is_done_without(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert compiled.library() is None
+
+
+def test_a_damaged_library_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = compiled.library()
+    if whole is None:
+        pytest.skip("no C++ compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    damaged = tmp_path / "graphgps_pearl" / Path(whole._name).name
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"")
+    copied = []
+
+    def compile_(compiler: str, path: Path) -> None:
+        copied.append(shutil.copy(whole._name, path))
+
+    monkeypatch.setattr(compiled, "_compile", compile_)
+    compiled.library.cache_clear()
+    assert compiled.library() is not None and copied == [damaged]
 
 
 @pytest.mark.slow

@@ -24,11 +24,14 @@ def reproduce(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_every_written_run_has_a_config_that_loads(reproduce: ModuleType) -> None:
     runs = reproduce.read_runs(reproduce.RUNS)
     assert len(runs) == len({(run.kind, run.seed) for run in runs}) > 10
+    folders = set()
     for run in runs:
         _, file, *words = run.command()
         cfg = config.load(file, words)
+        folders.add((run.config, cfg.name_tag, cfg.seed))
         assert (cfg.optim.max_epoch, cfg.seed) == (run.epochs, run.seed)
         assert cfg.metric_best == run.metric
+    assert len(folders) == len(runs)
 
 
 def test_deviations_are_those_between_seeds(reproduce: ModuleType) -> None:

@@ -73,8 +73,12 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         path = _cache_folder() / f"kernels-{_key(compiler)}.so"
-        if not path.exists():
-            _compile(compiler, path)
+        if path.exists():
+            try:
+                return ctypes.CDLL(str(path))
+            except OSError:  # a damaged file
+                path.unlink()
+        _compile(compiler, path)
         return ctypes.CDLL(str(path))
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # RuntimeError: no home folder
         log.info("no compiled kernels: %s", error)

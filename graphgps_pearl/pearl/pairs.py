@@ -1,8 +1,7 @@
 r"""B-PEARL before the sum over m: :math:`\Phi(G, e_m)_v` of every ordered pair of nodes (v, m).
 
 This is a learned relative encoding. Taps of the random-walk operator alone are RRWP, the relative random
-walks
-:math:`(D^{-1} A)^k_{m v}`; their diagonal is RWSE.
+walks :math:`(D^{-1} A)^k_{m v}`; their diagonal is RWSE.
 """
 
 from __future__ import annotations

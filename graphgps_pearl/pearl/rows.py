@@ -147,8 +147,7 @@ class PairRows(CachedTaps):
     r"""B-PEARL's rows (node :math:`v`, basis vector :math:`m`): all pairs of each graph, without padding.
 
     The pairs of a node are contiguous, in the order of :math:`m`; R = :math:`\sum_g n_g^2`. The operators act
-    on
-    :math:`v` for each :math:`m` separately.
+    on :math:`v` for each :math:`m` separately.
     """
 
     multiplicity = parent = None

@@ -21,7 +21,7 @@ from suites.graphs import load_graphs
 from suites.training import _config, _step, make_training
 
 CONFIGS = {
-    "zinc": ("zinc-rpearl", "zinc-rpearl-paper", "zinc-bpearl", "zinc-bpearl-paper"),
+    "zinc": ("zinc-rpearl", "zinc-rpearl-paper", "zinc-bpearl", "zinc-bpearl-paper", "zinc-bpearl-plus"),
     "peptides": ("peptides-bpearl", "peptides-bpearl-paper"),
     "drugood": ("drugood-rpearl", "drugood-rpearl-paper", "drugood-bpearl", "drugood-bpearl-paper"),
 }

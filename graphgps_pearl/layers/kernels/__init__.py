@@ -10,4 +10,7 @@ the plain one always runs.
 ``pair_gather.project`` serves the attention bias of B-PEARL's pairs. Its forward pass is that of the plain
 ``layers.pair_bias.project``; its backward pass replaces the sum over equal rows by a gather
 where every pair has a row of its own.
+
+``compiled`` and ``compiled_pairs`` are the first and the last of these in C++, where the machine has a
+compiler.
 """
