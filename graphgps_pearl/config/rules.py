@@ -28,6 +28,7 @@ from graphgps_pearl.vocabulary import (
     MESSAGE_PASSING,
     METRICS,
     NEED_EDGES,
+    NETWORKS,
     NODE_HEADS,
     READ_NO_EDGES,
     REGRESSION_LOSSES,
@@ -118,7 +119,8 @@ def _set_up_encodings(cfg: CfgNode, layers: Mapping[str, int]) -> Iterator[str]:
 
 def check(cfg: CfgNode, name: str = "config") -> None:
     """Raise the first problem, with ``name`` (the file) before it."""
-    for rules in (_data, _task, _gps_layers, _graphormer, _encodings, _pearl, _pairs, _edges, _schedule):
+    network = (_gps_layers, _gps_options, _graphormer)
+    for rules in (_data, _task, *network, _encodings, _pearl, _pairs, _edges, _schedule):
         for problem in rules(cfg):
             raise ConfigError(f"{name}: {problem}")
 
@@ -217,23 +219,29 @@ def _gps_layers(cfg: CfgNode) -> Iterator[str]:
         width = gt.dim_hidden
         divisors = ", ".join(str(heads) for heads in range(1, min(width, 64) + 1) if width % heads == 0)
         yield f"gt.n_heads = {gt.n_heads}: must divide gt.dim_hidden, which is {width}; {divisors} do"
+    if gt.batch_norm and gt.layer_norm:
+        yield "gt.layer_norm = True: cannot go with gt.batch_norm = True; set one of them False"
+
+
+def _gps_options(cfg: CfgNode) -> Iterator[str]:
+    gt, (local, attention), kind = cfg.gt, _parts(cfg), cfg.model.type
     for key, off in (("attn_gate", "none"), ("degree_scaler", False), ("edge_update", False)):
-        if san and gt[key] != off:
-            yield f"gt.{key} = {gt[key]}: model.type SANTransformer has no use for it; use GPSModel, or {off}"
-        elif key != "edge_update" and attention == "None" and gt[key] != off:
+        if gt[key] == off:
+            continue
+        if kind in NETWORKS and kind != "GPSModel":
+            yield f"gt.{key} = {gt[key]}: model.type {kind} has no use for it; use GPSModel, or {off}"
+        elif key != "edge_update" and attention == "None":
             yield (
                 f"gt.{key} = {gt[key]}: acts on attention, and gt.layer_type = {gt.layer_type} has none; "
                 f"use {local}+Transformer, or {off}"
             )
-    if gt.edge_update and not san:
+    if gt.edge_update and kind == "GPSModel":
         wrong = "gt.edge_update = True: "
         if not cfg.dataset.edge_encoder:
             yield f"{wrong}needs edge features; set dataset.edge_encoder True"
         if local == "CustomGatedGCN" or local in READ_NO_EDGES:
             reads = "updates its edges itself" if local == "CustomGatedGCN" else "reads no edge features"
             yield f"{wrong}{local} in gt.layer_type {reads}; use GINE+{attention}, or False"
-    if gt.batch_norm and gt.layer_norm:
-        yield "gt.layer_norm = True: cannot go with gt.batch_norm = True; set one of them False"
 
 
 def _graphormer(cfg: CfgNode) -> Iterator[str]:
@@ -312,6 +320,11 @@ def _encodings(cfg: CfgNode) -> Iterator[str]:
                 f"{key}.layer_type = {layer}: EquivStableLapPE weighs the edges of "
                 f"{' or '.join(NEED_EDGES)}; use one of them as the local part"
             )
+        if cfg.model.type in ("SANTransformer", "Graphormer"):
+            yield (
+                f"{NAME} = {name}: EquivStableLapPE weighs the messages of {' or '.join(NEED_EDGES)}, and "
+                f"model.type {cfg.model.type} has none; use GPSModel, or leave it out"
+            )
 
 
 def _pearl(cfg: CfgNode) -> Iterator[str]:
@@ -371,14 +384,28 @@ def _pairs(cfg: CfgNode) -> Iterator[str]:
             yield f"{wrong}Performer never forms the logits it would be added to; use Transformer, or none"
         if attention == "None":
             yield f"{wrong}gt.layer_type = {cfg.gt.layer_type} has no attention; use Transformer, or none"
+        if "GraphormerBias" in encodings(cfg):
+            yield from (wrong + problem for problem in _two_biases(cfg))
     if cfg.posenc_BPEARL.pair_edges:
         wrong = "posenc_BPEARL.pair_edges = True: "
+        if cfg.model.type == "Graphormer":
+            yield f"{wrong}model.type Graphormer reads no edge features; use GPSModel, or False"
         if not cfg.dataset.edge_encoder:
             yield f"{wrong}needs edge features to add to; set dataset.edge_encoder True"
         layer = cfg.gnn.layer_type if cfg.model.type == "custom_gnn" else local
         if MESSAGE_PASSING.get(layer, layer) in (*READ_NO_EDGES, *GRAPHGYM_READS_NO_EDGES):
             others = "GINE or CustomGatedGCN (gineconv, gatedgcnconv)"
             yield f"{wrong}{layer} reads no edge features; use {others}"
+
+
+def _two_biases(cfg: CfgNode) -> Iterator[str]:
+    if not cfg.posenc_GraphormerBias.node_degrees_only:
+        yield (
+            "GraphormerBias gives a bias of the attention too, and the layers take one; use none, or "
+            "posenc_GraphormerBias.node_degrees_only True"
+        )
+    elif cfg.graphormer.use_graph_token:
+        yield "has no values for the graph token; use none, or graphormer.use_graph_token False"
 
 
 def _edges(cfg: CfgNode) -> Iterator[str]:

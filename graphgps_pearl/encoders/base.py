@@ -125,6 +125,13 @@ def edge_width(cfg: Any) -> int:
     return min(128, width) if "PNA" in cfg.gt.layer_type else width
 
 
+def attention_sizes(cfg: Any) -> tuple[int, int, int]:
+    """Heads, layers and width of the network whose attention reads an encoding."""
+    if cfg.model.type == "Graphormer":
+        return cfg.graphormer.num_heads, cfg.graphormer.num_layers, cfg.graphormer.embed_dim
+    return cfg.gt.n_heads, cfg.gt.layers, cfg.gt.dim_hidden
+
+
 def graph_of_nodes(batch: Batch) -> tuple[Tensor, int]:
     """Graph number of every node [N] and the number of graphs, for a batch or for a single graph."""
     if getattr(batch, "batch", None) is None:

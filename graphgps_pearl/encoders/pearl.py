@@ -20,7 +20,7 @@ from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg as active_cfg
 
 from graphgps_pearl.contracts import EncoderOutput, Prepared
-from graphgps_pearl.encoders.base import PosEncEncoder, edge_width
+from graphgps_pearl.encoders.base import PosEncEncoder, attention_sizes, edge_width
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.layers import PairBiasProjection, PairStream, pair_index
 from graphgps_pearl.pearl import BPEARL, RPEARL
@@ -93,14 +93,12 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
         self.pair_bias: PairBiasProjection | PairStream | None = None
         self.pair_edges: nn.Linear | None = None
         kind = settings.get("pair_bias", "none")
+        heads, layers, width = attention_sizes(cfg)
         if kind == "updated":
-            gt = cfg.gt
-            self.pair_bias = PairStream(
-                settings.dim_pe, gt.n_heads, gt.layers, gt.dim_hidden, settings.pair_dim
-            )
+            self.pair_bias = PairStream(settings.dim_pe, heads, layers, width, settings.pair_dim)
         elif kind != "none":
-            layers = cfg.gt.layers if kind == "per_layer" else 1
-            self.pair_bias = PairBiasProjection(settings.dim_pe, cfg.gt.n_heads, layers)
+            layers = layers if kind == "per_layer" else 1
+            self.pair_bias = PairBiasProjection(settings.dim_pe, heads, layers)
         if settings.get("pair_edges", False):
             self.pair_edges = nn.Linear(settings.dim_pe, edge_width(cfg), bias=False)
             nn.init.zeros_(self.pair_edges.weight)

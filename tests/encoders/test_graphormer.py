@@ -44,6 +44,26 @@ GPS: dict[str, object] = {
     "dataset.edge_encoder": True,
     "dataset.edge_encoder_name": "TypeDictEdge",
 }
+PAIRS: dict[str, object] = {
+    "dataset__node_encoder_name": "TypeDictNode+BPEARL+GraphormerBias",
+    "posenc_BPEARL__pair_bias": "shared",
+    "posenc_BPEARL__dim_pe": 4,
+    "dataset__edge_encoder": True,
+    "dataset__edge_encoder_name": "TypeDictEdge",
+}
+EDGES: dict[str, object] = {"posenc_BPEARL__pair_bias": "none", "posenc_BPEARL__pair_edges": True}
+EQUIVSTABLE: dict[str, object] = {
+    "dataset__node_encoder_name": "TypeDictNode+EquivStableLapPE",
+    "model__graph_pooling": "mean",
+    "gnn__head": "san_graph",
+}
+SAN: dict[str, object] = {
+    "dataset__edge_encoder": True,
+    "dataset__edge_encoder_name": "TypeDictEdge",
+    "gt__layer_type": "SANLayer",
+    "gt__dim_hidden": 16,
+    "gt__n_heads": 4,
+}
 
 
 def load(**changes: object):
@@ -124,6 +144,23 @@ def test_the_token_comes_first_and_edges_follow_their_nodes() -> None:
     assert EncoderOutput.of(encoded).bias_of_layer(0).shape == (2, 4, 5, 5)
 
 
+@pytest.mark.parametrize("kind", ["shared", "per_layer", "updated"])
+def test_pairs_of_bpearl_have_the_sizes_of_the_network(kind: str) -> None:
+    # gt.* has other heads, layers and width: 4, 3 and 64.
+    cfg = load(
+        dataset__node_encoder_name="TypeDictNode+BPEARL",
+        posenc_BPEARL__pair_bias=kind,
+        posenc_BPEARL__dim_pe=4,
+        graphormer__num_heads=2,
+        graphormer__num_layers=5,
+        model__graph_pooling="mean",
+        gt__n_heads=4,
+    )
+    network = networks.build(cfg, 1, 1)
+    network(Batch.from_data_list([graph(5), graph(3)]))[0].sum().backward()
+    assert [name for name, weight in network.named_parameters() if weight.grad is None] == []
+
+
 def test_data_that_does_not_fit_is_named() -> None:
     with pytest.raises(DataError, match=r"num_in_degrees: 2, but .* in-degree [2-9].*at least"):
         AddShortestPaths(4, 2, 99)(graph(8))
@@ -144,6 +181,19 @@ def test_data_that_does_not_fit_is_named() -> None:
         (gps, {"gt__layer_type": "GINE+Transformer"}, "does not read the bias of GraphormerBias"),
         (gps, {"posenc_GraphormerBias__node_degrees_only": True}, "BiasedTransformer: needs GraphormerBias"),
         (gps, {"dataset__node_encoder_name": "TypeDictNode+GraphormerBias+RWSE"}, "name it last"),
+        (load, {"gt__attn_gate": "head"}, "gt.attn_gate = head: model.type Graphormer has no use for it"),
+        (load, {"gt__degree_scaler": True}, "gt.degree_scaler = True: model.type Graphormer"),
+        (load, {"gt__edge_update": True}, "gt.edge_update = True: model.type Graphormer"),
+        (load, PAIRS | EDGES, "pair_edges = True: model.type Graphormer reads no edge features"),
+        (load, EQUIVSTABLE, "model.type Graphormer"),
+        (load, EQUIVSTABLE | {"model__type": "SANTransformer"} | SAN, "model.type SANTransformer"),
+        (load, PAIRS, "pair_bias = shared: GraphormerBias gives a bias of the attention too"),
+        (gps, PAIRS, "pair_bias = shared: GraphormerBias gives a bias of the attention too"),
+        (
+            load,
+            PAIRS | {"posenc_GraphormerBias__node_degrees_only": True},
+            "pair_bias = shared: .*graphormer.use_graph_token False",
+        ),
     ],
 )
 def test_contradictions_are_refused(make, changes: dict[str, object], said: str) -> None:
