@@ -43,6 +43,21 @@ def path_types(graph: csr_array, types: NDArray[np.int64], distance: NDArray[np.
     return found
 
 
+def edge_types(data: Data) -> NDArray[np.int64]:
+    """The types [n, n] of a graph's edges, one whole number each, zero where there is none."""
+    n, (source, target) = int(data.num_nodes or 0), data.edge_index.numpy()
+    types = np.zeros((n, n), np.int64)
+    types[source, target] = data.edge_attr.flatten().numpy()
+    limits = np.iinfo(np.int16)  # as which paths are stored
+    for kind in (types.min(initial=0), types.max(initial=0)):
+        if not limits.min <= kind <= limits.max:
+            raise DataError(
+                f"edge_attr: GraphormerBias: an edge has type {kind}; expected {limits.min} to {limits.max}, "
+                "or floats, which are no types"
+            )
+    return types
+
+
 class AddShortestPaths(BaseTransform):
     """Stores ``graphormer_degrees`` [n, 2] and, unless ``degrees_only``, ``graphormer_distance`` [n²] and,
     where edges have one whole number each, ``graphormer_path`` [n², num_distances].
@@ -51,7 +66,7 @@ class AddShortestPaths(BaseTransform):
     below ``num_in`` and ``num_out``.
     """
 
-    version = 1
+    version = 2
 
     def __init__(self, num_distances: int, num_in: int, num_out: int, degrees_only: bool = False) -> None:
         self.num_distances, self.limits, self.degrees_only = num_distances, (num_in, num_out), degrees_only
@@ -67,7 +82,7 @@ class AddShortestPaths(BaseTransform):
                     f"posenc_GraphormerBias.num_{kind}_degrees: {limit}, but a node has {kind}-degree "
                     f"{most}; set it to at least {most + 1}"
                 )
-        data.graphormer_degrees = degrees.to(torch.int16)
+        data.graphormer_degrees = degrees.to(torch.int32)
         if self.degrees_only:
             return data
         order = edges[0].argsort(stable=True)
@@ -82,9 +97,7 @@ class AddShortestPaths(BaseTransform):
         )
         attr = data.edge_attr
         if attr is not None and attr.numel() == edges.size(1) and not attr.is_floating_point():
-            types = np.zeros((n, n), np.int64)
-            types[edges[0], edges[1]] = attr.flatten().numpy()
-            found = path_types(graph, types, steps, far - 1)
+            found = path_types(graph, edge_types(data), steps, far - 1)
             found = np.pad(found, ((0, 0), (0, 0), (0, 1))).reshape(n * n, far)
             data.graphormer_path = torch.from_numpy(found.astype(np.int16))
         return data
@@ -146,10 +159,13 @@ class GraphormerBiasEncoder(nn.Module):
         if not self.num_types or "graphormer_path" not in batch:
             return None
         path = batch.graphormer_path.long()
-        if path.numel() and int(path.max()) >= self.num_types:
+        least, most = (int(end) for end in path.aminmax()) if path.numel() else (0, 0)
+        if least < 0:
+            raise DataError(f"edge_attr: an edge has type {least}; expected 0 to {self.num_types - 1}")
+        if most >= self.num_types:
             raise DataError(
-                f"dataset.edge_encoder_num_types: {self.num_types}, but an edge has type {int(path.max())}; "
-                f"set it to at least {int(path.max()) + 1}"
+                f"dataset.edge_encoder_num_types: {self.num_types}, but an edge has type {most}; "
+                f"set it to at least {most + 1}"
             )
         return path
 

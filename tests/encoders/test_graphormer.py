@@ -161,6 +161,21 @@ def test_pairs_of_bpearl_have_the_sizes_of_the_network(kind: str) -> None:
     assert [name for name, weight in network.named_parameters() if weight.grad is None] == []
 
 
+def test_one_directed_edge_has_paths() -> None:
+    edge = Data(x=torch.zeros(2, 1), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.tensor([3]))
+    data = AddShortestPaths(2, 4, 4)(edge)
+    assert data.graphormer_distance.tolist() == [0, 1, 2, 0]
+    assert data.graphormer_path.tolist() == [[0, 0], [3, 0], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(("kind", "said"), [(-1, "0 to 3"), (65537, "-32768 to 32767")])
+def test_types_of_edges_out_of_range_are_named(kind: int, said: str) -> None:
+    data, cfg = graph(4), load()
+    data.edge_attr[1] = kind
+    with pytest.raises(DataError, match=f"edge.* type {kind}.* {said}"):
+        networks.build(cfg, 1, 1)(batch_of(cfg, data))
+
+
 def test_data_that_does_not_fit_is_named() -> None:
     with pytest.raises(DataError, match=r"num_in_degrees: 2, but .* in-degree [2-9].*at least"):
         AddShortestPaths(4, 2, 99)(graph(8))
