@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -100,6 +100,13 @@ class EncoderOutput:
             edges=_both(before.edges, self.edges, torch.add),
             attention_bias=before.attention_bias or self.attention_bias,
         )
+
+    @classmethod
+    def map_per_layer(cls, batch: Any, function: Callable[[Tensor], Tensor]) -> None:
+        """Replace ``per_layer`` of a batch, if there is one, by a function of it."""
+        given = cls.of(batch)
+        if given.per_layer is not None:
+            batch[_ATTRIBUTE] = replace(given, per_layer=function(given.per_layer))
 
     def bias_of_layer(self, layer: int) -> Tensor | AttentionBias | None:
         """The attention bias of a layer, counted from 0."""

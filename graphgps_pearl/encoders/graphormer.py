@@ -171,9 +171,20 @@ class GraphormerBiasEncoder(nn.Module):
 
 
 def add_tokens(batch: Batch, token: Tensor) -> None:
-    """Put a node with features ``token`` [1, F] and without edges in front of every graph, in place."""
+    """Put a node with features ``token`` [1, F] and without edges in front of every graph, in place.
+
+    What other encodings have given for the nodes is zero for the token.
+    """
     graphs = torch.arange(batch.num_graphs, device=batch.x.device)
     index, order = torch.cat((graphs, batch.batch)).sort(stable=True)
+
+    def with_zeros(rows: Tensor) -> Tensor:
+        return torch.cat((rows.new_zeros(len(graphs), rows.size(1)), rows))[order]
+
+    EncoderOutput.map_per_layer(batch, with_zeros)
+    for key, value in list(batch):
+        if key.startswith("pe_"):
+            batch[key] = with_zeros(value)
     shift = batch.batch + 1
     batch.edge_index = batch.edge_index + shift[batch.edge_index]
     batch.x = torch.cat((token.expand(len(graphs), -1), batch.x))[order]

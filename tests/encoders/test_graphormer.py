@@ -11,6 +11,7 @@ from torch_geometric.data import Batch, Data
 from graphgps_pearl import config, encoders, networks
 from graphgps_pearl.contracts import EncoderOutput
 from graphgps_pearl.encoders.graphormer import AddShortestPaths
+from graphgps_pearl.encoders.pearl import BPEARLNodeEncoder
 from graphgps_pearl.errors import ConfigError, DataError
 
 WORDS: dict[str, object] = {
@@ -158,6 +159,29 @@ def test_pairs_of_bpearl_have_the_sizes_of_the_network(kind: str) -> None:
     )
     network = networks.build(cfg, 1, 1)
     network(Batch.from_data_list([graph(5), graph(3)]))[0].sum().backward()
+    assert [name for name, weight in network.named_parameters() if weight.grad is None] == []
+
+
+def test_encodings_before_the_token_know_of_it() -> None:
+    """What is per node has a row of zeros for every token."""
+    names = "TypeDictNode+BPEARL+EquivStableLapPE+GraphormerBias"
+    cfg = gps(dataset__node_encoder_name=names, posenc_BPEARL__inject="every_layer", posenc_BPEARL__dim_pe=4)
+    transforms = encoders.required_transforms(cfg)
+    graphs = [graph(n, n) for n in (6, 4)]
+    for transform in transforms:
+        graphs = [transform(one) for one in graphs]
+    torch.manual_seed(0)
+    network = networks.build(cfg, 1, 1).double()
+    encoded = network.eval().encoder(Batch.from_data_list(graphs))
+    given = EncoderOutput.of(encoded).per_layer
+    for rows in (given, encoded.pe_EquivStableLapPE):
+        assert rows.abs().sum(1).eq(0).nonzero().flatten().tolist() == [0, 7]
+    bpearl = next(m for m in network.modules() if isinstance(m, BPEARLNodeEncoder))
+    torch.testing.assert_close(given[8:], bpearl.encode(Batch.from_data_list(graphs[1:])))
+    together, _ = network(Batch.from_data_list(graphs))
+    alone = torch.cat([network(Batch.from_data_list([one]))[0] for one in graphs])
+    torch.testing.assert_close(together, alone)
+    network.train()(Batch.from_data_list(graphs))[0].sum().backward()
     assert [name for name, weight in network.named_parameters() if weight.grad is None] == []
 
 
