@@ -133,7 +133,8 @@ def sources(tmp_path) -> Path:
     """What is installed from, elsewhere: building leaves files behind."""
     copy = tmp_path / "sources"
     leave = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(REPOSITORY / "graphgps_pearl", copy / "graphgps_pearl", ignore=leave)
+    for name in ("graphgps_pearl", "configs"):
+        shutil.copytree(REPOSITORY / name, copy / name, ignore=leave)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, copy)
     return copy
