@@ -191,10 +191,10 @@ def measure(model: Model, repeats: int = 3) -> Costs:
 
     def forward() -> None:
         with torch.no_grad():
-            network(batch)
+            model.outputs(batch)
 
     def step() -> None:
-        network(batch)[0].square().mean().backward()
+        model.outputs(batch).square().mean().backward()
 
     try:
         network.train()
@@ -251,7 +251,6 @@ def stand_ins(model: Model) -> list[Data]:
             graph.x, graph.edge_attr = _other_features(cfg, graph, facts.dim_in, facts.edge_dim)
         for transform in transforms:
             graph = transform(graph)
-        graph.y = torch.zeros(1, facts.dim_out)
         if facts.task == "edge":
             graph.edge_index_labeled, graph.edge_label = graph.edge_index, torch.zeros(graph.num_edges)
         made.append(graph)

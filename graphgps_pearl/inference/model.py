@@ -7,6 +7,7 @@ batch, so neither the batch size nor the order of the rows changes a result beyo
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -136,7 +137,7 @@ class Model:
             where = [rows[i] for i in members]
             for table in range(tables):
                 with _table_of_samples(self.network, table):
-                    outputs[table, where] = self._quantities(self.network(batch)[0]).cpu().numpy()
+                    outputs[table, where] = self._quantities(self.outputs(batch)).cpu().numpy()
             if notify is not None:
                 notify(len(members))
         for row in rows:
@@ -169,10 +170,14 @@ class Model:
         for batch, members in self._batches(prepared, batch_size):
             for table in range(tables):
                 with _table_of_samples(self.network, table):
-                    values = self._quantities(self.network(batch)[0][:, : self.facts.dim_out]).cpu().numpy()
+                    values = self._quantities(self.outputs(batch)[:, : self.facts.dim_out]).cpu().numpy()
                 for i, part in zip(members, np.split(values, self._cuts(batch, len(values))), strict=True):
                     outputs[i] = outputs[i] + (part[0] if self.facts.task == "graph" else part) / tables
         return outputs
+
+    def outputs(self, batch: Batch) -> Tensor:
+        """What the head gives; the batch stays as it was, also where a network of GraphGym writes into it."""
+        return self.network(copy.copy(batch))[0]
 
     def _cuts(self, batch: Batch, rows: int) -> NDArray[np.int64]:
         """Where the rows of the second, third, ... graph begin among the outputs of a batch."""

@@ -4,6 +4,11 @@ import pytest
 from helpers.inference import CONFIGS, one_error
 
 from graphgps_pearl import cli
+from graphgps_pearl.errors import DataError
+from graphgps_pearl.inference.card import write_card
+from graphgps_pearl.inference.describe import stand_ins
+from graphgps_pearl.inference.loading import untrained
+from graphgps_pearl.vocabulary import NAME_LENGTH, NAME_WORDS
 
 
 def test_describe_a_model(model, capsys):
@@ -31,3 +36,47 @@ def test_describe_says_when_the_budget_is_exceeded(capsys):
     assert "ABOVE THE BUDGET" in capsys.readouterr().out
     assert cli.main(["describe", str(CONFIGS / "quickstart.yaml"), "gt.layer", "3"]) == 2
     assert "gt.layers" in one_error(capsys)
+
+
+CODE2 = """
+metric_best: f1
+metric_agg: argmax
+dataset:
+  {format: OGB, name: ogbg-code2, task: graph, task_type: subtoken_prediction, node_encoder: true,
+   node_encoder_name: ASTNode+RPEARL, node_encoder_bn: false, edge_encoder: true, edge_encoder_name: ASTEdge,
+   edge_encoder_bn: false}
+posenc_RPEARL: {dim_pe: 4, hidden_dim: 8, num_layers: 1, num_samples: 2}
+train: {batch_size: 2}
+model: {type: GPSModel, loss_fun: cross_entropy, graph_pooling: mean}
+gt: {layer_type: GINE+Transformer, layers: 1, n_heads: 2, dim_hidden: 16}
+gnn: {head: ogb_code_graph, dim_inner: 16}
+"""
+
+
+def test_a_model_of_names_is_described_and_predicts(tmp_path, capsys):
+    (tmp_path / "code2.yaml").write_text(CODE2)
+    assert cli.main(["describe", str(tmp_path / "code2.yaml")]) == 0
+    shown = capsys.readouterr().out
+    assert "ogbg-code2" in shown and "2 molecules of" in shown
+    model = untrained(tmp_path / "code2.yaml")
+    (probabilities,) = model.predict_graphs(stand_ins(model)[:1])
+    assert probabilities.reshape(NAME_LENGTH, NAME_WORDS).sum(axis=1) == pytest.approx([1.0] * NAME_LENGTH)
+    assert "subtoken_prediction" in write_card(model.cfg, model.facts)
+    with pytest.raises(DataError, match=r"ogbg-code2.*not made from SMILES; predict_graphs"):
+        model.predict(["CCO"])
+
+
+def test_a_network_of_graphgym_that_writes_into_its_batch(capsys):
+    words = (
+        "model.type",
+        "gnn",
+        "gnn.head",
+        "graph",
+        "gnn.layer_type",
+        "generalconv",
+        "train.batch_size",
+        "2",
+    )
+    file = str(CONFIGS / "quickstart.yaml")
+    assert cli.main(["describe", file, *words, "dataset.node_encoder_name", "Atom"]) == 0
+    assert "2 molecules of" in capsys.readouterr().out
