@@ -86,9 +86,14 @@ def prepare_graph(
         if not fits:
             raise DataError(f"graph {number}: {otherwise}; {facts.name} was trained on {facts.dataset}")
 
+    require(isinstance(graph, Data), f"is a {type(graph).__name__}, not PyG's Data")
     x, edges = graph.x, graph.edge_index
     require(x is not None and edges is not None, "has no x or no edge_index")
     assert x is not None and edges is not None
+    require(len(x) > 0, "has no nodes")
+    kind, shape = str(edges.dtype).removeprefix("torch."), list(edges.shape)
+    whole = not edges.is_floating_point() and len(shape) == 2 and shape[0] == 2
+    require(whole, f"edge_index is {kind} {shape}, not integers [2, edges]")
     x = x.view(len(x), -1)
     require(x.size(1) == facts.dim_in, f"x has {x.size(1)} columns, not {facts.dim_in}")
     inside = bool(((edges >= 0) & (edges < len(x))).all())

@@ -155,14 +155,18 @@ class Model:
 
         Args:
             graphs: with ``x`` [N, dim_in], ``edge_index``, ``edge_attr`` where the training had it, and for
-            edge
-                tasks ``edge_index_labeled``.
+                edge tasks ``edge_index_labeled``.
             tables: as for :meth:`predict`.
             batch_size: most graphs in a batch.
 
         Returns:
             One array per graph: [D] for graph tasks, [N, D] for nodes, [L, 1] for pairs of nodes.
         """
+        if isinstance(graphs, Data):  # a batch is one, too
+            raise UserError(
+                "predict_graphs wants a list of graphs; write predict_graphs([data]), or for a batch "
+                "predict_graphs(batch.to_data_list())"
+            )
         tables = self._tables(tables)
         transforms = encoders.required_transforms(self.cfg)
         prepared = [prepare_graph(graph, i, self.facts, transforms) for i, graph in enumerate(graphs)]

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 from helpers.inference import ENCODERS, spellings
 from rdkit import Chem
+from torch_geometric.data import Batch, Data
 
 import graphgps_pearl
-from graphgps_pearl.errors import UserError
+from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.inference.loading import load, untrained
 
 
@@ -49,3 +51,29 @@ def test_chiral_molecules_have_one_prediction_in_any_spelling(trained, model):
         np.testing.assert_array_equal(loaded.predict(spellings(PEPTIDES, seed)).values, first)
     mirrored = [text.replace("@@", "!").replace("@", "@@").replace("!", "@") for text in PEPTIDES]
     assert (loaded.predict(mirrored).values != first).any()  # the label still says something
+
+
+EDGES = torch.tensor([[0, 1], [1, 0]])
+ATOMS, BONDS = torch.zeros(2, 1, dtype=torch.long), torch.ones(2, dtype=torch.long)
+
+
+@pytest.mark.parametrize(
+    ("graph", "said"),
+    [
+        (Data(x=ATOMS[:0], edge_index=EDGES[:, :0], edge_attr=BONDS[:0]), "has no nodes"),
+        (Data(x=ATOMS, edge_index=EDGES.float(), edge_attr=BONDS), "edge_index is float32"),
+        (Data(x=ATOMS, edge_index=EDGES[:1], edge_attr=BONDS), r"edge_index is .*\[1, 2\]"),
+        ("CCO", "is a str"),
+    ],
+)
+def test_graphs_that_are_none_are_named(graph, said):
+    model, good = load("zinc-bpearl", "cpu"), Data(x=ATOMS, edge_index=EDGES, edge_attr=BONDS)
+    with pytest.raises(DataError, match=f"^graph 1: {said}"):
+        model.predict_graphs([good, graph])
+
+
+def test_one_graph_is_no_list():
+    model, good = load("zinc-bpearl", "cpu"), Data(x=ATOMS, edge_index=EDGES, edge_attr=BONDS)
+    for graphs in (good, Batch.from_data_list([good, good])):
+        with pytest.raises(UserError, match=r"list of graphs.*predict_graphs\(\[data\]\).*to_data_list"):
+            model.predict_graphs(graphs)
