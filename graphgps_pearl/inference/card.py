@@ -110,10 +110,12 @@ def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:
         f"{optim.weight_decay:g}, schedule `{optim.scheduler}`), batches of {cfg.train.batch_size}, loss "
         f"`{cfg.model.loss_fun}`, seed {cfg.seed}. Encodings: {', '.join(config.encodings(cfg)) or 'none'}."
     )
-    if cfg.train.ema_decay:
-        text += f"\nThe weights are averages over the steps (`train.ema_decay {cfg.train.ema_decay:g}`)"
-        again = cfg.train.bn_reestimate
-        text += f", the batch norms re-estimated from {again:,} training graphs." if again else "."
+    decay, graphs = cfg.train.ema_decay, f"re-estimated from {cfg.train.bn_reestimate:,} training graphs"
+    if decay:
+        text += f"\nThe weights are averages over the steps (`train.ema_decay {decay:g}`)"
+        text += f", the batch norms {graphs}." if cfg.train.bn_reestimate else "."
+    elif cfg.train.bn_reestimate:
+        text += f"\nThe statistics of the batch norms are {graphs}."
     if "epoch" in facts.metrics:
         text += f"\nThe weights are those of epoch {int(facts.metrics['epoch']) + 1}"
         text += f", {facts.chosen}." if facts.chosen else "."

@@ -1,5 +1,7 @@
 """The model card says what is true of the model."""
 
+import pytest
+
 from graphgps_pearl.inference import folder as folders
 from graphgps_pearl.inference.card import write_card
 from graphgps_pearl.inference.facts import ModelFacts
@@ -22,3 +24,15 @@ def test_names_from_elsewhere_are_text_in_the_card():
     card = write_card(loaded.cfg, facts)
     assert "<script>" not in card.replace("`a'", "").replace("\\|b<script>'", "")
     assert "\n# c" not in card
+
+
+@pytest.mark.parametrize("average", [0.0, 0.99])
+def test_the_card_says_how_the_batch_norms_were_estimated(average):
+    loaded = folders.read_model(SHIPPED / "wehi-logp")
+    cfg = loaded.cfg.clone()
+    cfg.train["ema_decay"], cfg.train["bn_reestimate"] = average, 320
+    card = write_card(cfg, loaded.facts)
+    assert "re-estimated from 320 training graphs" in card
+    assert ("`train.ema_decay 0.99`" in card) == bool(average)
+    cfg.train["bn_reestimate"] = 0
+    assert "re-estimated" not in write_card(cfg, loaded.facts)
