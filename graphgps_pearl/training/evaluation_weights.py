@@ -10,9 +10,11 @@ training mode and everything else, dropout above all, in evaluation mode. The st
 function that is evaluated.
 
 Training never sees any of this. Both work on a copy of the network, so the weights in training, their running
-statistics and the random state stay as they are, and a resumed run is exact. A checkpoint's ``state_dict``
-holds the weights of the evaluation, which is what predictions and exports use; ``training_weights`` and
-``average`` hold what is needed to resume.
+statistics and the random state stay as they are, and a resumed run is exact. Predictions and exports use a
+checkpoint's ``state_dict``. Right after an evaluation, as in ``best.ckpt``, it holds the weights of that
+evaluation. Between two evaluations it holds the average with its own statistics, or without an average the
+weights in training: nothing is re-estimated in order to save. ``training_weights`` and ``average`` hold what
+is needed to resume.
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ class EvaluationWeights(pl.Callback):
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Store the weights of the evaluation as the network's, and what is in training next to them."""
+        """Store the weights of the evaluation, or the average, as the network's; keep those in training."""
         shown = self._evaluated
         if self.average is not None:
             checkpoint["average"] = self.average.state_dict()

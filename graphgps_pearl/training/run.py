@@ -221,6 +221,11 @@ def evaluation_weights(cfg: CfgNode, bundle: data.DataBundle, network: nn.Module
     decay, wanted = cfg.train.ema_decay, cfg.train.bn_reestimate
     if not decay and not wanted:
         return []
+    if 0 < wanted < (world := world_size()):
+        raise ConfigError(
+            f"train.bn_reestimate = {wanted}: is fewer graphs than the {world} processes; set it to at least "
+            f"{world}, or to 0"
+        )
     graphs = next(iter(bundle.splits.values()))
     count = min(wanted, len(graphs))
     chosen = [graphs[i * len(graphs) // count] for i in range(count)]  # evenly over the split

@@ -3,6 +3,7 @@
 import copy
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,13 +11,16 @@ from helpers.graphs import batch_of, molecule_like
 from helpers.small_runs import assert_equal, assert_same_run, checkpoint, numbers
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch_geometric.data import Data
 from torch_geometric.nn.norm import BatchNorm
 
 from graphgps_pearl import config, data, encoders, networks
+from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.inference.checkpoint import read_run
 from graphgps_pearl.pearl import BPEARL, RPEARL
 from graphgps_pearl.switches import use_kernels
 from graphgps_pearl.training.evaluation_weights import reestimate
+from graphgps_pearl.training.run import evaluation_weights
 from graphgps_pearl.training.task import GraphTask
 
 EMA = ("train.ema_decay", "0.8")
@@ -147,3 +151,15 @@ def test_reestimation_in_double_precision_with_accumulation_and_pearl_norms(runs
     content = checkpoint(runs.path())
     assert int(content["average"]["n_averaged"]) == 3 * 2  # optimiser steps, not batches
     assert all(value.isfinite().all() for value in content["state_dict"].values())
+
+
+def test_fewer_graphs_than_processes_name_their_key(monkeypatch):
+    cfg = config.load("configs/quickstart.yaml", NORMS)
+    graphs = [Data(edge_index=molecule_like(n), num_nodes=n) for n in (5, 6, 7, 8)]
+    bundle = SimpleNamespace(splits={"train": graphs})
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    (weights,) = evaluation_weights(cfg, bundle, nn.Linear(1, 1))
+    assert weights.batches is not None
+    cfg.train["bn_reestimate"] = 2
+    with pytest.raises(ConfigError, match=r"train\.bn_reestimate = 2: .* 3 processes; .*at least 3, or to 0"):
+        evaluation_weights(cfg, bundle, nn.Linear(1, 1))
