@@ -41,7 +41,11 @@ def available() -> bool:
 
 def pointer(tensor: Tensor | None) -> int | None:
     """Where a contiguous tensor is in memory."""
-    return None if tensor is None else tensor.data_ptr()
+    if tensor is None:
+        return None
+    if tensor.device.type != "cpu":
+        raise RuntimeError(f"tensors on two devices: one on {tensor.device}, others on the CPU")
+    return tensor.data_ptr()
 
 
 def pointers(tensors: Sequence[Tensor | None]) -> Any:

@@ -93,12 +93,13 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
         self.pair_bias: PairBiasProjection | PairStream | None = None
         self.pair_edges: nn.Linear | None = None
         kind = settings.get("pair_bias", "none")
-        heads, layers, width = attention_sizes(cfg)
-        if kind == "updated":
-            self.pair_bias = PairStream(settings.dim_pe, heads, layers, width, settings.pair_dim)
-        elif kind != "none":
-            layers = layers if kind == "per_layer" else 1
-            self.pair_bias = PairBiasProjection(settings.dim_pe, heads, layers)
+        if kind != "none":
+            heads, layers, width = attention_sizes(cfg)
+            self.pair_bias = (
+                PairStream(settings.dim_pe, heads, layers, width, settings.pair_dim)
+                if kind == "updated"
+                else PairBiasProjection(settings.dim_pe, heads, layers if kind == "per_layer" else 1)
+            )
         if settings.get("pair_edges", False):
             self.pair_edges = nn.Linear(settings.dim_pe, edge_width(cfg), bias=False)
             nn.init.zeros_(self.pair_edges.weight)

@@ -67,7 +67,8 @@ class DensePairs(Sequence[Tensor]):
     def __getitem__(self, number: Any) -> Any:
         if self._parts is None:
             sizes = [group.graphs.numel() * group.size**2 for group in self._groups]
-            parts = zip(self.whole.split(sizes, dim=1), self._groups, strict=True)
+            whole = [self.whole] if len(sizes) == 1 else self.whole.split(sizes, dim=1)
+            parts = zip(whole, self._groups, strict=True)
             self._parts = [
                 part.view(part.size(0), -1, group.size, group.size).transpose(0, 1) for part, group in parts
             ]

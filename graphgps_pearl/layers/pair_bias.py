@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from graphgps_pearl import compiled
 from graphgps_pearl.contracts import Group
 from graphgps_pearl.layers.grouping import DensePairs
+from graphgps_pearl.layers.kernels import compiled_pairs
 from graphgps_pearl.layers.kernels import pair_gather as kernel
 from graphgps_pearl.pearl import PairEncoding
 from graphgps_pearl.switches import kernels_enabled
@@ -43,16 +44,11 @@ class PairIndex(NamedTuple):
     sizes: Sequence[Tensor]
 
 
-def project(
-    rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex, layers: int
-) -> Sequence[Tensor]:
-    """Rows [R, F] to biases [H, D] of all dense pairs, one for each layer.
-
-    ``weight`` is [2 F, layers·H], ``constant`` [layers·H].
-    """
+def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
+    """Rows [R, F] to the biases [C, D] of all dense pairs, by ``weight`` [2 F, C] and ``constant`` [C]."""
     both = rows.index_select(0, index.row).view(-1, weight.size(0))  # [D, 2 F]
     added = index.padding if constant is None else constant.unsqueeze(1) + index.padding
-    return (weight.t() @ both.t() + added).chunk(layers)
+    return weight.t() @ both.t() + added
 
 
 def pair_index(
@@ -113,12 +109,9 @@ def index_of(pairs: PairEncoding, groups: Sequence[Group], index: PairIndex | No
     return pair_index(pairs.row, hidden.size(0), pairs.graphs.sizes, groups, hidden.dtype)
 
 
-def projected(
-    pairs: PairEncoding, projection: tuple[Tensor, Tensor | None], index: PairIndex, layers: int = 1
-) -> Sequence[Tensor]:
+def projected(pairs: PairEncoding, projection: tuple[Tensor, Tensor | None], index: PairIndex) -> Tensor:
     """:func:`project` of the pairs' rows, by the kernel where kernels are on."""
-    function = kernel.project if kernels_enabled() else project
-    return function(pairs.hidden, *projection, index, layers)
+    return (kernel.project if kernels_enabled() else project)(pairs.hidden, *projection, index)
 
 
 class PairBiases:
@@ -132,16 +125,24 @@ class PairBiases:
         index: PairIndex | None,
     ) -> None:
         self._projection, self._pairs, self._layers, self._index = projection, pairs, layers, index
-        self._cache: tuple[Sequence[Group], Sequence[Tensor]] | None = None
+        self._cache: tuple[Sequence[Group], Sequence[Sequence[Tensor]]] | None = None
 
     def of_layer(self, layer: int, groups: Sequence[Group]) -> Sequence[Tensor]:
         """For each group [B_g, H, n_g, n_g] by (graph, head, query, key), -inf at padded keys."""
         if not groups:
             return []
         if self._cache is None or self._cache[0] is not groups:  # all layers have the same groups
-            index = index_of(self._pairs, groups, self._index)
-            self._cache = groups, projected(self._pairs, self._projection, index, self._layers)
-        return DensePairs(self._cache[1][layer], groups)
+            self._cache = groups, self._of_layers(groups, index_of(self._pairs, groups, self._index))
+        return self._cache[1][layer]
+
+    def _of_layers(self, groups: Sequence[Group], index: PairIndex) -> Sequence[Sequence[Tensor]]:
+        rows = self._pairs.hidden
+        if kernels_enabled() and compiled_pairs.serves(rows, self._projection[0]):
+            parts = compiled_pairs.project(rows, *self._projection, index, self._layers)
+            return [DensePairs(part, groups) for part in parts]
+        by_group = DensePairs(projected(self._pairs, self._projection, index), groups)
+        by_layer = [part.unflatten(1, (self._layers, -1)).unbind(1) for part in by_group]
+        return list(zip(*by_layer, strict=True))
 
 
 class PairBias:

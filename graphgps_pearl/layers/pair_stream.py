@@ -87,7 +87,7 @@ class _State:
         index = index_of(self._pairs, groups, self._index)
         self.padding = index.padding
         bare = index._replace(padding=torch.zeros_like(index.padding))
-        return projected(self._pairs, joined(self.weights.weight, self._pairs.readout), bare)[0]
+        return projected(self._pairs, joined(self.weights.weight, self._pairs.readout), bare)
 
 
 class StreamBias:

@@ -18,7 +18,7 @@ from graphgps_pearl.errors import UserError
 from graphgps_pearl.pearl import RPEARL
 from suites.case import Case, Step
 from suites.graphs import load_graphs
-from suites.training import _config, _step, make_training
+from suites.training import load_config, make_step, make_training
 
 CONFIGS = {
     "zinc": ("zinc-rpearl", "zinc-rpearl-paper", "zinc-bpearl", "zinc-bpearl-paper", "zinc-bpearl-plus"),
@@ -37,7 +37,7 @@ def cost_suite(args: argparse.Namespace) -> Iterator[Case | str]:
         for name in CONFIGS[kind]:
             yield _against_none(kind, name, f"step of {name}, batch {len(graphs)}", args.toy, batches, [])
         for name in (f"{kind}-none", f"{kind}-bpearl"):
-            step = partial(_step, graphs, _config(name, args.toy), dense=False)
+            step = partial(make_step, graphs, load_config(name, args.toy), dense=False)
             for text, ours, other in (
                 ("compiled kernels, against torch alone", step, partial(step, native=False)),
                 ("a batch that a worker prepared, against without", partial(step, prepared=True), step),
@@ -46,7 +46,7 @@ def cost_suite(args: argparse.Namespace) -> Iterator[Case | str]:
     if args.data is None:
         return
     settings = ["dataset.dir", args.data, "dataset.name", "lbap_core_ec50_assay"]
-    cfg = _config("drugood-none", args.toy, *settings)
+    cfg = load_config("drugood-none", args.toy, *settings)
     try:
         splits = data.load(cfg).splits
     except UserError as error:
@@ -67,7 +67,7 @@ def _against_none(
     kind: str, name: str, text: str, toy: bool, train: Sequence[Batch], evaluated: Sequence[Batch]
 ) -> Case:
     ours, none = (
-        partial(_passes, _config(config, toy), train, evaluated) for config in (name, f"{kind}-none")
+        partial(_passes, load_config(config, toy), train, evaluated) for config in (name, f"{kind}-none")
     )
     return Case("cost", f"{text}, against {kind}-none", ours, none, memory=False)
 
@@ -111,7 +111,7 @@ def samples_suite(args: argparse.Namespace) -> Iterator[Case | str]:
 def _encoding(name: str, batch: Batch) -> RPEARL:
     """The encoding of a config with new weights, and running statistics of this batch."""
     torch.manual_seed(0)
-    cfg = _config(name, False)
+    cfg = load_config(name, False)
     network = networks.build(cfg, batch.x.size(1), 1)
     module = next(part for part in network.modules() if isinstance(part, RPEARL))
     with torch.no_grad():

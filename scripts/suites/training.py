@@ -30,19 +30,19 @@ def gps_suite(args: argparse.Namespace) -> Iterator[Case | str]:
             yield Case(
                 "gps",
                 f"step of {name}, batch {len(graphs)}, against dense GPS without encoding",
-                partial(_step, graphs, _config(name, args.toy), dense=False),
-                partial(_step, graphs, _config(f"{kind}-none", args.toy), dense=True),
+                partial(make_step, graphs, load_config(name, args.toy), dense=False),
+                partial(make_step, graphs, load_config(f"{kind}-none", args.toy), dense=True),
             )
 
 
 def epoch_suite(args: argparse.Namespace) -> Iterator[Case | str]:
     """A pass over many peptides in the batches of the config, against dense GPS in batches that fit."""
     graphs = load_graphs("peptides", 6 if args.toy else args.epoch_peptides, args.data)
-    ours, plain = _config("peptides-bpearl-paper", args.toy), _config("peptides-none", args.toy)
+    ours, plain = load_config("peptides-bpearl-paper", args.toy), load_config("peptides-none", args.toy)
     # as many graphs to a step of the optimiser as the config has, in parts
     parts = plain.train.batch_size // DENSE_BATCH
     parts_of = ["train.batch_size", str(DENSE_BATCH), "optim.batch_accumulation", str(parts)]
-    plain = _config("peptides-none", args.toy, *parts_of)
+    plain = load_config("peptides-none", args.toy, *parts_of)
     yield Case(
         "epoch",
         f"{len(graphs):,} peptides, peptides-bpearl-paper in batches of {ours.train.batch_size}, "
@@ -54,11 +54,14 @@ def epoch_suite(args: argparse.Namespace) -> Iterator[Case | str]:
     )
 
 
-def _config(name: str, toy: bool, *settings: str) -> Any:
+def load_config(name: str, toy: bool, *settings: str) -> Any:
+    """A shipped config; a toy has one layer."""
     return config.load(CONFIGS / f"{name}.yaml", [*(["gt.layers", "1"] if toy else []), *settings])
 
 
-def _step(graphs: Sequence[Data], cfg: Any, dense: bool, prepared: bool = False, native: bool = True) -> Step:
+def make_step(
+    graphs: Sequence[Data], cfg: Any, dense: bool, prepared: bool = False, native: bool = True
+) -> Step:
     """A step on one batch, which a worker may have prepared; ``native=False``: no compiled kernels."""
     batch = Batch.from_data_list(list(graphs))
     network, train = make_training(graphs[0], cfg, dense, accumulate=1)

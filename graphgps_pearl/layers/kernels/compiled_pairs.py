@@ -26,13 +26,13 @@ def serves(rows: Tensor, weight: Tensor) -> bool:
     lanes = LANES.get(rows.dtype)
     if rows.device.type != "cpu" or lanes is None or rows.size(1) % lanes or weight.size(1) % lanes:
         return False
-    return weight.dtype == rows.dtype and available()
+    return weight.dtype == rows.dtype and not torch.is_autocast_enabled("cpu") and available()
 
 
 def project(
     rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex, layers: int
 ) -> Sequence[Tensor]:
-    """:func:`graphgps_pearl.layers.pair_bias.project`."""
+    """:func:`graphgps_pearl.layers.pair_bias.project`, [C / layers, D] for each layer."""
     return _Project.apply(rows, weight, constant, index, layers)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,19 +14,17 @@ if TYPE_CHECKING:
     from graphgps_pearl.layers.pair_bias import PairIndex
 
 
-def project(
-    rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex, layers: int
-) -> Sequence[Tensor]:
+def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
     """:func:`graphgps_pearl.layers.pair_bias.project`."""
     kind = rows.device.type
-    if compiled_pairs.serves(rows, weight) and not torch.is_autocast_enabled(kind):
-        return compiled_pairs.project(rows, weight, constant, index, layers)
+    if compiled_pairs.serves(rows, weight):
+        return compiled_pairs.project(rows, weight, constant, index, layers=1)[0]
     if torch.is_autocast_enabled(kind):
         dtype = torch.get_autocast_dtype(kind)
         rows, weight = rows.to(dtype), weight.to(dtype)
         constant = None if constant is None else constant.to(dtype)
     with torch.autocast(kind, enabled=False):
-        return _Project.apply(rows, weight, constant, index).chunk(layers)
+        return _Project.apply(rows, weight, constant, index)
 
 
 class _Project(torch.autograd.Function):
