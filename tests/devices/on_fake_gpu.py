@@ -166,6 +166,7 @@ def lost_transfer_cases() -> dict[str, Case]:
         "samples": (RPEARL(**sizes, num_samples=3, num_taps=3, tap_moments=True), encode, data),
         "sobol": (RPEARL(**sizes, num_samples=3, distribution="sobol"), encode, data),
         "one graph": (RPEARL(**sizes, num_samples=3, gso="laplacian", num_taps=2), one_graph, data),
+        "sum of pairs": (BPEARL(**sizes, num_taps=3, quotient=False), encode, data),
         "pairs": (BPEARL(**sizes, num_taps=3, return_pairs=True, quotient=False), dense, data),
         "graph norm": (BPEARL(**sizes, num_taps=2, norm="graph", quotient=True), encode, data),
         "merged": (BPEARL(**sizes, num_taps=3, pool="std+max+self", quotient=True), encode, data),
