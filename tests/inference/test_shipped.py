@@ -154,5 +154,8 @@ def test_a_fresh_environment_needs_nothing_but_the_package(sources, tmp_path):
     """``pip install .`` in an empty virtual environment; the versions are those of requirements.txt."""
     run([sys.executable, "-m", "venv", tmp_path / "venv"], tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
-    run([python, "-m", "pip", "install", "-q", "-c", REPOSITORY / "requirements.txt", sources], tmp_path)
+    run(
+        [python, "-m", "pip", "install", "-q", "-c", REPOSITORY / "requirements.txt", f"{sources}[train]"],
+        tmp_path,
+    )
     predicts_there(python, tmp_path)
