@@ -133,7 +133,7 @@ def test_accuracy_in_float32() -> None:
         gradients.append(torch.cat([p.grad.flatten().double() for p in module.parameters()]))
     assert relative(outputs[0], outputs[2]) < 1e-4
     assert relative(gradients[0], gradients[2]) < 2e-4
-    assert relative(gradients[1], gradients[2]) > 10 * relative(gradients[0], gradients[2])
+    assert relative(gradients[1], gradients[2]) > 3 * relative(gradients[0], gradients[2])
 
 
 def relative(a: Tensor, b: Tensor) -> float:
