@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,17 @@ def numbers(values: Sequence[Any], kind: Any) -> Any:
 def fields(*kinds: tuple[Any, str]) -> tuple[tuple[str, Any], ...]:
     """``_fields_`` of a structure, from kinds of C numbers and the names that have each."""
     return tuple((name, kind) for kind, names in kinds for name in names.split())
+
+
+def filled(
+    kind: type[ctypes.Structure],
+    tensors: Mapping[str, Tensor | None],
+    arrays: Mapping[str, ctypes.Array[Any]],
+    **values: Any,
+) -> ctypes.Structure:
+    """A structure with pointers to tensors and arrays, and plain values."""
+    at = {key: pointer(tensor) for key, tensor in tensors.items()}
+    return kind(**values, **at, **{key: ctypes.cast(array, ctypes.c_void_p) for key, array in arrays.items()})
 
 
 def call(name: str, dtype: torch.dtype, structure: ctypes.Structure) -> None:

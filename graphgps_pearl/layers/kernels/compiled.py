@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
+from graphgps_pearl.compiled import LANES, available, call, fields, filled, numbers, pointers
 from graphgps_pearl.layers.grouping import DensePairs, Grouping
 from graphgps_pearl.layers.kernels.dropout import STEPS, draw
 from graphgps_pearl.pearl.norm import first_derivatives_only
@@ -125,17 +125,16 @@ def _call(
     }
     if of_grad:
         arrays["grad_bias"] = pointers(grad_bias)
-    structure = _Fields(
+    structure = filled(
+        _Fields,
+        {"qkv": qkv, "weights": weights, **tensors},
+        arrays,
         groups=len(groups),
         heads=heads,
         dim=dim,
         dropped=dropped - STEPS // 2,
         scale=(dim // heads) ** -0.5,
         share=1 - dropped / STEPS,
-        qkv=pointer(qkv),
-        weights=pointer(weights),
-        **{key: pointer(tensor) for key, tensor in tensors.items()},
-        **{key: ctypes.cast(array, ctypes.c_void_p) for key, array in arrays.items()},
     )
     call(f"attention_{name}", qkv.dtype, structure)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
+from graphgps_pearl.compiled import LANES, available, call, fields, filled, numbers, pointers
 from graphgps_pearl.pearl.norm import first_derivatives_only
 
 if TYPE_CHECKING:
@@ -90,17 +90,14 @@ def _call(
         "size": pointers(index.sizes),
         "layers": pointers(layers),
     }
-    structure = _Fields(
+    structure = filled(
+        _Fields,
+        {"row": index.row, "padding": padding, "rows": rows, "weight": weight, **tensors},
+        arrays,
         groups=len(groups),
         width=rows.size(1),
         columns=weight.size(1),
         heads=weight.size(1) // len(layers),
         dense=index.padding.numel(),
-        row=pointer(index.row),
-        padding=pointer(padding),
-        rows=pointer(rows),
-        weight=pointer(weight),
-        **{key: pointer(tensor) for key, tensor in tensors.items()},
-        **{key: ctypes.cast(array, ctypes.c_void_p) for key, array in arrays.items()},
     )
     call(f"pairs_{name}", rows.dtype, structure)
