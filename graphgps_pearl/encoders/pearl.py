@@ -116,10 +116,10 @@ class BPEARLNodeEncoder(_PEARLNodeEncoder):
         """Prepare the graphs, and the index of the attention bias for the groups of the layout."""
         super().prepare_batch(batch, prepared)
         if self.pair_bias is not None and (layout := prepared.get("layout")) is not None:
-            graphs, encoding, dtype = prepared.get("graphs"), self.encoding, self.pair_bias.weight.dtype
+            graphs, encoding = prepared.get("graphs"), self.encoding
             assert isinstance(encoding, BPEARL)
             rows, groups = encoding.rows(graphs), layout.grouping.groups
-            index = pair_index(rows.pair_row, rows.num_rows, graphs.sizes, groups, dtype) if groups else None
+            index = pair_index(rows.pair_row, rows.num_rows, graphs.sizes, groups) if groups else None
             prepared.set("pair_index", index)
 
     def encode(self, batch: Batch) -> Tensor:

@@ -10,13 +10,14 @@ gathered are the rows before the readout of :math:`\Phi`, whose weights are join
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from graphgps_pearl import compiled
 from graphgps_pearl.contracts import Group
 from graphgps_pearl.layers.grouping import DensePairs
 from graphgps_pearl.layers.kernels import compiled_pairs
@@ -25,69 +26,107 @@ from graphgps_pearl.pearl import PairEncoding
 from graphgps_pearl.switches import kernels_enabled
 
 
-class PairIndex(NamedTuple):
-    """Gather index from the R rows of a pair encoding to the D dense pairs of all groups.
+@dataclass(frozen=True, eq=False)
+class PairIndex:
+    """Which of the R rows of a pair encoding each of the D dense pairs of all groups has.
 
     Attributes:
-        row: [2 D] the rows of (v, m) and (m, v), one after the other. Pairs that are padding repeat some row.
-        padding: [D] -inf where m is padding, else zero.
-        inverse: for (v, m) and for (m, v), [R] where each row is in ``row``; None where pairs share rows, or
-            where compiled code does without.
+        pair_row: the row of every pair of each graph, as :class:`~graphgps_pearl.pearl.PairEncoding` has it.
+        shared: whether pairs may share rows.
         groups: the groups.
         sizes: of each group [B_g] the graphs' numbers of nodes.
+        starts: of each group [B_g] the graphs' first pairs in ``pair_row``.
     """
 
-    row: Tensor
-    padding: Tensor
-    inverse: tuple[Tensor, ...] | None
+    pair_row: Tensor
+    shared: bool
     groups: Sequence[Group]
     sizes: Sequence[Tensor]
+    starts: Sequence[Tensor]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another process or device has all that will be asked for."""
+        _ = self.row, self.padding, self.inverse
+        return self.__dict__
+
+    @property
+    def num_dense(self) -> int:
+        """D."""
+        return sum(group.graphs.numel() * group.size**2 for group in self.groups)
+
+    @cached_property
+    def row(self) -> Tensor:
+        """[2 D] the rows of (v, m) and (m, v), one after the other; those of padding are some row."""
+        return self.pair_row[torch.stack(self._pairs, dim=1).flatten()]
+
+    @cached_property
+    def padding(self) -> Tensor:
+        """[D] -inf where m is padding, else zero."""
+        parts = []
+        for group in self.groups:
+            shape = (group.graphs.numel(), group.size, group.size)
+            zeros = torch.zeros(shape, device=self.pair_row.device)
+            padding = group.padding(zeros.dtype)
+            parts.append((zeros if padding is None else zeros + padding.squeeze(1)).flatten())
+        return torch.cat(parts)
+
+    @cached_property
+    def inverse(self) -> tuple[Tensor, ...] | None:
+        """For (v, m) and for (m, v), [R] where each row is in ``row``; None where pairs share rows."""
+        if self.shared:
+            return None
+        dense = torch.cat([inside.flatten() for _, _, inside in self._cells()]).nonzero().squeeze(1)
+        return tuple(
+            torch.empty_like(self.pair_row).index_copy_(0, self.pair_row[pair[dense]], 2 * dense + side)
+            for side, pair in enumerate(self._pairs)
+        )
+
+    @cached_property
+    def _pairs(self) -> tuple[Tensor, Tensor]:
+        """For (v, m) and for (m, v), [D] the pair of each dense pair, the first one where it is padding."""
+        pair, reverse_pair = [], []
+        for (v, m, inside), sizes, starts in zip(self._cells(), self.sizes, self.starts, strict=True):
+            n, first = sizes.view(-1, 1, 1), starts.view(-1, 1, 1)
+            pair.append(torch.where(inside, first + v * n + m, 0).flatten())
+            reverse_pair.append(torch.where(inside, first + m * n + v, 0).flatten())
+        return torch.cat(pair), torch.cat(reverse_pair)
+
+    def _cells(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """For each group v, m and whether both are nodes, [B_g, n_g, n_g] or broadcast to it."""
+        for group, sizes in zip(self.groups, self.sizes, strict=True):
+            n = sizes.view(-1, 1, 1)
+            v = torch.arange(group.size, device=n.device).view(1, -1, 1)
+            m = v.transpose(1, 2)
+            yield v, m, (v < n) & (m < n)
 
 
-def project(rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex) -> Tensor:
-    """Rows [R, F] to the biases [C, D] of all dense pairs, by ``weight`` [2 F, C] and ``constant`` [C]."""
+def project(
+    rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex, masked: bool = True
+) -> Tensor:
+    """Rows [R, F] to the biases [C, D] of all dense pairs, by ``weight`` [2 F, C] and ``constant`` [C].
+
+    ``masked``: they are -inf where the key is padding.
+    """
     both = rows.index_select(0, index.row).view(-1, weight.size(0))  # [D, 2 F]
-    added = index.padding if constant is None else constant.unsqueeze(1) + index.padding
-    return weight.t() @ both.t() + added
+    out = weight.t() @ both.t()
+    if constant is not None:
+        out = out + constant.unsqueeze(1)
+    return out + index.padding.to(rows.dtype) if masked else out
 
 
-def pair_index(
-    row: Tensor, num_rows: int, sizes: Tensor, groups: Sequence[Group], dtype: torch.dtype
-) -> PairIndex:
-    """The gather index of the groups' dense pairs, one group after the other.
+def pair_index(pair_row: Tensor, num_rows: int, sizes: Tensor, groups: Sequence[Group]) -> PairIndex:
+    """The index of the groups' dense pairs, one group after the other.
 
     Args:
-        row: the row of every pair of each graph, as :class:`~graphgps_pearl.pearl.PairEncoding` has it.
+        pair_row: the row of every pair of each graph, as :class:`~graphgps_pearl.pearl.PairEncoding` has it.
         num_rows: R.
         sizes: [B] the graphs' numbers of nodes.
         groups: the groups of graphs.
-        dtype: of the bias.
     """
     squares = sizes.square()
     starts = squares.cumsum(0) - squares  # [B] the first pair of each graph
-    pair, reverse_pair, added, insides = [], [], [], []
-    for group in groups:
-        n, first = (t[group.graphs].view(-1, 1, 1) for t in (sizes, starts))
-        v = torch.arange(group.size, device=n.device).view(1, -1, 1)
-        m = v.transpose(1, 2)
-        inside = (v < n) & (m < n)  # [B_g, n_g, n_g]
-        pair.append(torch.where(inside, first + v * n + m, 0).flatten())
-        reverse_pair.append(torch.where(inside, first + m * n + v, 0).flatten())
-        insides.append(inside.flatten())
-        padding = group.padding(dtype)
-        zeros = torch.zeros(inside.shape, dtype=dtype, device=n.device)
-        added.append((zeros if padding is None else zeros + padding.squeeze(1)).flatten())
-    of_groups = [sizes[group.graphs] for group in groups]
-    both, inside = (torch.cat(pair), torch.cat(reverse_pair)), torch.cat(insides)
-    inverse = None
-    if num_rows == row.numel() and not (row.device.type == "cpu" and compiled.available()):
-        # every pair has a row of its own
-        dense = inside.nonzero().squeeze(1)
-        inverse = tuple(
-            torch.empty_like(row).index_copy_(0, row[p[dense]], 2 * dense + side)
-            for side, p in enumerate(both)
-        )
-    return PairIndex(row[torch.stack(both, dim=1).flatten()], torch.cat(added), inverse, groups, of_groups)
+    of_groups = [[t[group.graphs] for group in groups] for t in (sizes, starts)]
+    return PairIndex(pair_row, num_rows < pair_row.numel(), groups, *of_groups)
 
 
 def joined(weight: Tensor, readout: nn.Linear | None) -> tuple[Tensor, Tensor | None]:
@@ -106,12 +145,14 @@ def index_of(pairs: PairEncoding, groups: Sequence[Group], index: PairIndex | No
     if index is not None and index.groups is groups:
         return index
     hidden = pairs.hidden
-    return pair_index(pairs.row, hidden.size(0), pairs.graphs.sizes, groups, hidden.dtype)
+    return pair_index(pairs.row, hidden.size(0), pairs.graphs.sizes, groups)
 
 
-def projected(pairs: PairEncoding, projection: tuple[Tensor, Tensor | None], index: PairIndex) -> Tensor:
+def projected(
+    pairs: PairEncoding, projection: tuple[Tensor, Tensor | None], index: PairIndex, masked: bool = True
+) -> Tensor:
     """:func:`project` of the pairs' rows, by the kernel where kernels are on."""
-    return (kernel.project if kernels_enabled() else project)(pairs.hidden, *projection, index)
+    return (kernel.project if kernels_enabled() else project)(pairs.hidden, *projection, index, masked)
 
 
 class PairBiases:

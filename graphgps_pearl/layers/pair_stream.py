@@ -86,8 +86,8 @@ class _State:
     def start(self, groups: Sequence[Group]) -> Tensor:
         index = index_of(self._pairs, groups, self._index)
         self.padding = index.padding
-        bare = index._replace(padding=torch.zeros_like(index.padding))
-        return projected(self._pairs, joined(self.weights.weight, self._pairs.readout), bare)
+        projection = joined(self.weights.weight, self._pairs.readout)
+        return projected(self._pairs, projection, index, masked=False)
 
 
 class StreamBias:

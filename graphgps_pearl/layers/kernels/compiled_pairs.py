@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,19 +31,25 @@ def serves(rows: Tensor, weight: Tensor) -> bool:
 
 
 def project(
-    rows: Tensor, weight: Tensor, constant: Tensor | None, index: PairIndex, layers: int
+    rows: Tensor,
+    weight: Tensor,
+    constant: Tensor | None,
+    index: PairIndex,
+    layers: int,
+    masked: bool = True,
 ) -> Sequence[Tensor]:
     """:func:`graphgps_pearl.layers.pair_bias.project`, [C / layers, D] for each layer."""
-    return _Project.apply(rows, weight, constant, index, layers)
+    return _Project.apply(rows, weight, constant, index, layers, masked)
 
 
 class _Project(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, weight, constant, index, layers):  # type: ignore[no-untyped-def] # torch's signature
+    def forward(ctx, rows, weight, constant, index, layers, masked):  # type: ignore[no-untyped-def] # torch's signature
         rows, weight = rows.contiguous(), weight.contiguous()
         constant = None if constant is None else constant.contiguous()
-        out = [rows.new_empty(weight.size(1) // layers, index.padding.numel()) for _ in range(layers)]
-        _call("forward", rows, weight, index, out, constant=constant)
+        out = [rows.new_empty(weight.size(1) // layers, index.num_dense) for _ in range(layers)]
+        padding = -math.inf if masked else 0.0
+        _call("forward", rows, weight, index, out, padding, constant=constant)
         ctx.save_for_backward(rows, weight)
         ctx.index = index
         return tuple(out)
@@ -62,7 +69,7 @@ class _Project(torch.autograd.Function):
             grad_constant=grad_constant,
         )
         grad_constant = None if grad_constant is None else grad_constant.to(rows.dtype)
-        return grad_rows, grad_weight, grad_constant, None, None
+        return grad_rows, grad_weight, grad_constant, None, None, None
 
 
 class _Fields(ctypes.Structure):
@@ -70,8 +77,9 @@ class _Fields(ctypes.Structure):
 
     _fields_ = fields(
         (ctypes.c_int64, "groups width columns heads dense"),
-        (ctypes.c_void_p, "graphs padded size row rows weight constant padding layers"),
-        (ctypes.c_void_p, "transposed grad_rows grad_weight grad_constant"),
+        (ctypes.c_void_p, "graphs padded size start row rows weight constant"),
+        (ctypes.c_double, "padding"),
+        (ctypes.c_void_p, "layers transposed grad_rows grad_weight grad_constant"),
     )
 
 
@@ -81,23 +89,26 @@ def _call(
     weight: Tensor,
     index: PairIndex,
     layers: Sequence[Tensor],
+    padding: float = 0.0,
     **tensors: Tensor | None,
 ) -> None:
-    groups, padding = index.groups, index.padding.to(rows.dtype)
+    groups = index.groups
     arrays: dict[str, Any] = {
         "graphs": numbers([group.graphs.numel() for group in groups], ctypes.c_int64),
         "padded": numbers([group.size for group in groups], ctypes.c_int64),
         "size": pointers(index.sizes),
+        "start": pointers(index.starts),
         "layers": pointers(layers),
     }
     structure = filled(
         _Fields,
-        {"row": index.row, "padding": padding, "rows": rows, "weight": weight, **tensors},
+        {"row": index.pair_row, "rows": rows, "weight": weight, **tensors},
         arrays,
         groups=len(groups),
         width=rows.size(1),
         columns=weight.size(1),
         heads=weight.size(1) // len(layers),
-        dense=index.padding.numel(),
+        dense=index.num_dense,
+        padding=padding,
     )
     call(f"pairs_{name}", rows.dtype, structure)

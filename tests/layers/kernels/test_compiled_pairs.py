@@ -10,6 +10,7 @@ from graphgps_pearl.compiled import library
 from graphgps_pearl.layers import pair_bias
 from graphgps_pearl.layers.grouping import group_graphs
 from graphgps_pearl.layers.kernels import compiled_pairs, pair_gather
+from graphgps_pearl.packing import pack
 from graphgps_pearl.switches import use_kernels
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no C++ compiler")
@@ -39,7 +40,7 @@ def test_values_and_gradients(
     weight = torch.randn(2 * width, columns, dtype=dtype, requires_grad=True)
     added = torch.randn(columns, dtype=dtype, requires_grad=True) if constant else None
     groups = group_graphs(SIZES, cost).groups
-    index = pair_bias.pair_index(row, rows.size(0), SIZES, groups, dtype)
+    index = pair_bias.pair_index(row, rows.size(0), SIZES, groups)
     # Padded pairs have no gradient; padded keys are -inf.
     used = torch.zeros(index.padding.numel(), dtype=dtype)
     start = 0
@@ -72,13 +73,49 @@ def test_what_does_not_fit_is_left_to_torch() -> None:
         assert not compiled_pairs.serves(torch.ones(4, 8), torch.ones(16, 8).double())
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_padding_is_masked_or_zero(masked: bool) -> None:
+    sizes = torch.tensor([3, 2])
+    rows, weight = torch.randn(13, 8, dtype=torch.float64), torch.randn(16, 8, dtype=torch.float64)
+    index = pair_bias.pair_index(torch.arange(13), 13, sizes, group_graphs(sizes).groups)
+    (group,) = index.groups
+    padded = torch.arange(group.size) >= sizes[group.graphs].unsqueeze(1)  # [2, 3]
+    for native in (False, True):
+        with use_kernels(True, native):
+            out = pair_gather.project(rows, weight, None, index, masked).view(8, 2, 3, 3)
+        with use_kernels(False):
+            expected = pair_bias.project(rows, weight, None, index, masked).view(8, 2, 3, 3)
+        nodes = ~(padded.unsqueeze(1) | padded.unsqueeze(2))
+        torch.testing.assert_close(out[:, nodes], expected[:, nodes], rtol=1e-9, atol=1e-9)
+        keys = out.permute(1, 3, 0, 2)[padded]
+        assert (keys == -torch.inf).all() if masked else keys.isfinite().all()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_index_for_a_device_brings_the_inverse(shared: bool) -> None:
+    """Compiled code does without it, so it is not made before a GPU is sent the index."""
+    sizes = torch.tensor([3, 2])
+    index = pair_bias.pair_index(
+        torch.zeros(13, dtype=torch.long) if shared else torch.randperm(13),
+        *(1 if shared else 13, sizes, group_graphs(sizes).groups),
+    )
+    sent = pack(index).unpack()
+    assert {"row", "padding", "inverse"} <= sent.__dict__.keys()
+    if shared:
+        assert sent.inverse is None
+        return
+    for side, inverse in enumerate(sent.inverse):
+        assert torch.equal(sent.row[inverse], torch.arange(13)), side
+        assert (inverse % 2 == side).all()
+
+
 @pytest.mark.parametrize("native", [False, True])
 def test_no_second_derivatives(native: bool) -> None:
     """A gradient penalty would lack a term."""
     sizes = torch.tensor([3, 2])
     rows, weight = torch.randn(13, 8, requires_grad=True), torch.randn(16, 8, requires_grad=True)
     with use_kernels(True, native):
-        index = pair_bias.pair_index(torch.arange(13), 13, sizes, group_graphs(sizes).groups, rows.dtype)
+        index = pair_bias.pair_index(torch.arange(13), 13, sizes, group_graphs(sizes).groups)
         out = pair_gather.project(rows, weight, None, index)
         with pytest.raises(RuntimeError, match="second derivatives"):
             torch.autograd.grad(out[out.isfinite()].sum(), rows, create_graph=True)
