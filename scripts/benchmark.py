@@ -258,7 +258,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--gps-peptides-batch", type=int, default=32, help="of suite gps")
     parser.add_argument("--epoch-peptides", type=int, default=1000, help="of suite epoch")
     parser.add_argument(
-        "--nodes", type=int, nargs="+", default=[100, 1_000, 3_000, 10_000, 100_000], help="of suite scale"
+        "--nodes",
+        type=int,
+        nargs="+",
+        default=[100, 1_000, 3_000, 10_000, 100_000, 1_000_000],
+        help="of suite scale",
     )
     parser.add_argument("--only", default="", help="cases whose name has this in it")
     parser.add_argument("--no-memory", action="store_true", help="do not measure memory")

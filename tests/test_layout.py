@@ -44,7 +44,7 @@ TESTED_BY = {
     "networks/test_prepare.py": "packing",
     "networks/test_pair_bias.py": "layers/pair_bias layers/kernels/pair_gather",
     "pearl/test_batching.py": "pearl/graphs",
-    "pearl/test_interface.py": "pearl/checks pearl/encodings pearl/phi",
+    "pearl/test_interface.py": "pearl/base pearl/bpearl pearl/checks pearl/phi pearl/rpearl",
     "pearl/kernels/test_quotient.py": "pearl/rows pearl/kernels/colours pearl/kernels/plan",
     "report/test_comparison.py": "report/table",
     "end_to_end/test_tensorboard.py": "report/pictures",

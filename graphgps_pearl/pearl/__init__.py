@@ -8,11 +8,12 @@ edges and no features, and a statistic over the samples is the encoding:
 :class:`RPEARL` draws random signals and takes the mean, :class:`BPEARL` takes the standard basis and sums.
 """
 
-from graphgps_pearl.pearl.encodings import BPEARL, RPEARL
+from graphgps_pearl.pearl.bpearl import BPEARL
 from graphgps_pearl.pearl.graphs import Graphs, check_graphs
 from graphgps_pearl.pearl.operators import SparseMatrix, graph_shift_operator, taps
 from graphgps_pearl.pearl.pairs import PairEncoding, encode_pairs
 from graphgps_pearl.pearl.phi import ACTIVATIONS, GINLayer, Phi, TapLayer
+from graphgps_pearl.pearl.rpearl import RPEARL
 from graphgps_pearl.pearl.signals import draw_samples, make_key
 
 __all__ = [

@@ -19,9 +19,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphgps_pearl.pearl.encodings import BPEARL, RPEARL
+from graphgps_pearl.pearl.bpearl import BPEARL
 from graphgps_pearl.pearl.norm import GraphNorm, LayerNorm, NoNorm
 from graphgps_pearl.pearl.phi import ACTIVATIONS, TapLayer
+from graphgps_pearl.pearl.rpearl import RPEARL
 
 Matrices = list[list[Tensor]]  # [graph][signal] -> [n, F]
 

@@ -9,7 +9,7 @@ import torch
 from helpers.graphs import batch_of, molecule_like
 
 from graphgps_pearl.pearl import BPEARL, RPEARL, GINLayer, TapLayer
-from graphgps_pearl.pearl.encodings import PEARL
+from graphgps_pearl.pearl.base import PEARL
 from graphgps_pearl.pearl.kernels import folded
 from graphgps_pearl.pearl.norm import BatchNorm
 from graphgps_pearl.switches import use_kernels

@@ -1,26 +1,20 @@
-r"""The encodings: one :math:`\Phi`, applied to many signals, and a statistic over the results.
-
-.. math:: P = \rho\big(\Phi(G, q^{(1)}), \dots, \Phi(G, q^{(M)})\big) \in R^{N \times d_p}
-
-R-PEARL (eq. 5) draws random signals and takes the mean. B-PEARL (eq. 6) takes the standard basis and the sum.
-"""
+"""R-PEARL (eq. 5): random signals, and the mean over them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from graphgps_pearl.pearl.base import PEARL, check_taps, make_tap_norm, readout_has_bias
 from graphgps_pearl.pearl.checks import check_at_least, check_name
 from graphgps_pearl.pearl.graphs import Graphs, check_graphs
-from graphgps_pearl.pearl.hooks import pair_rows
-from graphgps_pearl.pearl.norm import BatchNorm, NoNorm
-from graphgps_pearl.pearl.pairs import PairEncoding
-from graphgps_pearl.pearl.phi import Phi, TapLayer, build_phi
+from graphgps_pearl.pearl.norm import BatchNorm
+from graphgps_pearl.pearl.phi import Phi, build_phi
 from graphgps_pearl.pearl.rows import Operators, SampleRows
 from graphgps_pearl.pearl.signals import draw_samples, make_key
 from graphgps_pearl.pearl.statistics import (
@@ -28,89 +22,12 @@ from graphgps_pearl.pearl.statistics import (
     is_linear,
     mapped_moments,
     merge_moments,
-    pair_moments,
-    parse_pool,
     sample_moments,
-    statistics,
     tap_moments,
 )
-from graphgps_pearl.vocabulary import DISTRIBUTIONS, OPERATORS, PAIR_POOLS, POOLS
+from graphgps_pearl.vocabulary import DISTRIBUTIONS
 
 Draw = Callable[[int, int], Tensor]  # samples from, to: [N, to - from]
-
-
-class PEARL(nn.Module):
-    r"""Base of the two encodings: :math:`\Phi`, an operator S, a statistic :math:`\rho`, optional scaling."""
-
-    pools: ClassVar[tuple[str, ...]] = POOLS
-    phi: Phi
-    project: nn.Linear | None
-    tap_norm: BatchNorm | NoNorm | None
-
-    def __init__(self, phi: Phi, *, gso: str, pool: str, scale: bool, more_columns: int = 0) -> None:
-        super().__init__()
-        check_name("gso", gso, OPERATORS)
-        if phi.layers[0].in_dim != 1:
-            raise ValueError(f"phi has to take scalar signals, but its first layer is {phi.layers[0]!r}")
-        self.phi, self.gso, self.pool, self.scale = phi, gso, parse_pool(pool, self.pools), scale
-        self.dim_pe = phi.out_dim
-        width = len(self.pool) * self.dim_pe + more_columns
-        self.project = nn.Linear(width, self.dim_pe) if width > self.dim_pe else None
-
-    def reset_parameters(self) -> None:
-        """Draw new weights."""
-        for module in (self.phi, self.project, self.tap_norm):
-            if module is not None:
-                module.reset_parameters()
-
-    @property
-    def _dtype(self) -> torch.dtype:
-        return next(self.phi.parameters()).dtype
-
-    def prepare(
-        self,
-        edge_index: Tensor | Any,
-        batch: Tensor | None = None,
-        num_nodes: int | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> Graphs:
-        """All that the encoding computes from the graphs alone, before any weight or sample comes in.
-
-        ``module(module.prepare(...))`` is ``module(...)``. It is work for a CPU that can be done while a
-        batch is collated; :func:`graphgps_pearl.packing.pack` moves the result to another device.
-        """
-        return check_graphs(edge_index, batch, num_nodes, edge_weight).prepare(self._name, self._constant)
-
-    @property
-    def _name(self) -> str:
-        """Names what :meth:`prepare` gives."""
-        return f"{self!r} in {self._dtype}"
-
-    def _constant(self, graphs: Graphs) -> Any:
-        raise NotImplementedError
-
-    def _pooled(self, moments: Moments, more: Tensor | None = None) -> Tensor:
-        """The statistics, with ``more`` columns, projected to ``dim_pe`` where there are more than that."""
-        pe = statistics(moments, self.pool)  # [N, len(pool) * dim_pe]
-        if more is not None:
-            pe = torch.cat([pe, more], dim=1)
-        return pe if self.project is None else self.project(pe).to(pe.dtype)
-
-    def _scaled(self, pe: Tensor, graphs: Graphs) -> Tensor:
-        if not self.scale:
-            return pe
-        return pe / (graphs.node_sizes.to(pe.dtype).sqrt() * len(self.phi.layers)).unsqueeze(1)
-
-    def _describe(self, *more: str) -> str:
-        parts = [
-            str(self.dim_pe),
-            *more,
-            f"gso={self.gso!r}",
-            f"pool={'+'.join(self.pool)!r}",
-            f"scale={self.scale}",
-            f"phi={self.phi!r}",
-        ]
-        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 class RPEARL(PEARL):
@@ -181,7 +98,7 @@ class RPEARL(PEARL):
         tap_moments: bool = False,
         end: str = "activation",
     ) -> None:
-        _check_taps("tap_moments", tap_moments, num_taps)
+        check_taps("tap_moments", tap_moments, num_taps)
         phi = build_phi(
             dim_pe,
             hidden_dim=hidden_dim,
@@ -193,11 +110,11 @@ class RPEARL(PEARL):
             skip=skip,
             act=act,
             end=end,
-            bias=_readout_has_bias(pool),
+            bias=readout_has_bias(pool),
         )
         more = 2 * num_taps - 2 if tap_moments else 0
         super().__init__(phi, gso=gso, pool=pool, scale=scale, more_columns=more)
-        self.num_taps, self.tap_norm = num_taps, _tap_norm(more, norm)
+        self.num_taps, self.tap_norm = num_taps, make_tap_norm(more, norm)
         self._set_sampling(num_samples, distribution, chunk_size, eval_seed, num_eval_draws)
 
     @classmethod
@@ -347,184 +264,6 @@ class RPEARL(PEARL):
         if self.tap_norm is not None:
             more.append("tap_moments=True")
         return self._describe(*more)
-
-
-class BPEARL(PEARL):
-    r"""The B-PEARL positional encoding from `"Learning Efficient Positional Encodings with Graph Neural
-    Networks" <https://arxiv.org/abs/2502.01122>`_
-
-    .. math:: P_v = \sum_{m=1}^{n} \Phi(G, e_m)_v
-
-    with :math:`e_m` the standard basis of a graph with :math:`n` nodes. It commutes with permutations of the
-    nodes exactly. Written out, cost is :math:`\Theta(n^2 F^2 + n |E| F)` and memory :math:`\Theta(n^2 F)` for
-    each graph; with equal rows merged both grow with the number of different neighbourhoods.
-
-    Before the sum there is a value for every ordered pair of nodes. ``pool="sum+self"`` adds the diagonal
-    :math:`\Phi(G, e_v)_v` to the sum's columns, ``return_pairs`` gives all of them.
-
-    Args:
-        dim_pe: columns of the encoding.
-        hidden_dim: width F of :math:`\Phi`.
-        num_layers: number of GIN layers.
-        num_taps: K of the generalised layer before them; 1 lifts the signal pointwise, 0 omits it.
-        gso: the operator S of the generalised layer: ``adjacency``, ``laplacian``, ``sym_adjacency``,
-            ``sym_laplacian`` or ``random_walk``.
-        mlp_layers: linear maps in each GIN layer's MLP.
-        mlp_hidden: width inside that MLP; ``hidden_dim`` unless given.
-        norm: ``batch``, ``layer``, ``none``; or ``graph``: batch norm, in the generalised layer over one
-            graph at a time.
-        skip: ``none``, ``residual`` (X + f(X)) or ``sum`` (the sum of all layers' outputs).
-        act: name of the activation.
-        end: how GIN layers end: ``activation``, or ``linear`` (no activation, and the last layer's linear map
-            instead of a readout, as in the authors' code).
-        pool: statistic over m: ``sum``, ``mean``, ``var``, ``std``, ``max``, ``self`` (the term m = v), or
-            several joined by ``+``, which one linear layer projects to ``dim_pe`` columns.
-        scale: divide by :math:`\sqrt{n} L`, n the nodes of the graph and L the layers of :math:`\Phi` (remark
-            after the paper's stability corollary). The columns are then of order 1 whatever the size of the
-            graph; ``scale=False`` is the plain sum of eq. 6.
-        tap_diagonal: append the taps' own diagonal :math:`(S^k)_{vv}`, k = 1 to K - 1, normalised, to the
-            statistics before they are projected. With the random-walk operator it is RWSE.
-        return_pairs: return ``(P, pairs)``, the second a :class:`~graphgps_pearl.pearl.PairEncoding`.
-        quotient: compute pairs (v, m) that must be equal only once; the result and its gradients are those
-            of all pairs. None: where it is faster.
-
-    >>> ring = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
-    >>> pe = BPEARL(dim_pe=16, hidden_dim=8, num_layers=2, num_taps=4).eval()
-    >>> p = pe(ring)
-    >>> p.shape
-    torch.Size([4, 16])
-    >>> torch.allclose(p, p[:1])  # all nodes of a ring are alike
-    True
-    """
-
-    pools = PAIR_POOLS
-
-    def __init__(
-        self,
-        dim_pe: int,
-        hidden_dim: int = 40,
-        num_layers: int = 4,
-        num_taps: int = 1,
-        gso: str = "sym_laplacian",
-        mlp_layers: int = 2,
-        mlp_hidden: int | None = None,
-        norm: str = "batch",
-        skip: str = "residual",
-        act: str = "relu",
-        pool: str = "sum",
-        scale: bool = True,
-        tap_diagonal: bool = False,
-        return_pairs: bool = False,
-        quotient: bool | None = None,
-        end: str = "activation",
-    ) -> None:
-        _check_taps("tap_diagonal", tap_diagonal, num_taps)
-        phi = build_phi(
-            dim_pe,
-            hidden_dim=hidden_dim,
-            num_layers=num_layers,
-            num_taps=num_taps,
-            mlp_layers=mlp_layers,
-            mlp_hidden=mlp_hidden,
-            norm=norm,
-            skip=skip,
-            act=act,
-            end=end,
-            bias=_readout_has_bias(pool),
-        )
-        more = num_taps - 1 if tap_diagonal else 0
-        super().__init__(phi, gso=gso, pool=pool, scale=scale, more_columns=more)
-        self.num_taps, self.quotient, self.return_pairs = num_taps, quotient, return_pairs
-        self.tap_norm = _tap_norm(more, norm)
-
-    @classmethod
-    def from_phi(
-        cls,
-        phi: Phi,
-        *,
-        gso: str = "sym_laplacian",
-        pool: str = "sum",
-        scale: bool = False,
-        return_pairs: bool = False,
-        quotient: bool | None = None,
-    ) -> Self:
-        r"""The encoding with a given :math:`\Phi`, such as a stack of generalised layers.
-
-        The plain sum unless ``scale=True``. Equal pairs are merged if GIN layers follow at most one
-        generalised layer; other stacks use all pairs.
-        """
-        module = cls.__new__(cls)
-        PEARL.__init__(module, phi, gso=gso, pool=pool, scale=scale)
-        module.num_taps, module.quotient, module.return_pairs = 0, quotient, return_pairs
-        module.tap_norm = None
-        return module
-
-    def forward(
-        self,
-        edge_index: Tensor | Any,
-        batch: Tensor | None = None,
-        num_nodes: int | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> Tensor | tuple[Tensor, PairEncoding]:
-        """The encoding of every node, :obj:`[N, dim_pe]`, and all pairs where ``return_pairs``.
-
-        Args:
-            edge_index: :obj:`[2, E]`; or a PyG ``Data`` or ``Batch``, which has all the arguments; or what
-                :meth:`prepare` gave.
-            batch: the graph of every node, :obj:`[N]`, sorted; None: one graph.
-            num_nodes: N.
-            edge_weight: :obj:`[E]`, not negative; the operators and the sums over neighbours are weighted.
-        """
-        graphs = check_graphs(edge_index, batch, num_nodes, edge_weight)
-        rows = self.rows(graphs)
-        hidden, readout = self.phi.hidden(rows.signal, rows.layers).to(self._dtype), self.phi.readout
-        # On a GPU one product of all rows is quicker than several of a few.
-        if readout is not None and not (is_linear(self.pool) and hidden.device.type == "cpu"):
-            hidden, readout = readout(hidden).to(self._dtype), None
-        moments = pair_moments(hidden, rows, self.pool)
-        if readout is not None:
-            moments = mapped_moments(moments, readout)
-        taps = None
-        if self.tap_norm is not None:
-            taps = self.tap_norm(rows.tap_diagonal(self.num_taps)[:, 1:])
-        pe = self._scaled(self._pooled(moments, taps), graphs)
-        return (pe, PairEncoding(hidden, rows.pair_row, graphs, readout)) if self.return_pairs else pe
-
-    def rows(self, graphs: Graphs) -> Any:
-        """The rows that :math:`\\Phi` works on; made by :meth:`prepare`, or now."""
-        return graphs.get(self._name, self._constant)
-
-    def _constant(self, graphs: Graphs) -> Any:
-        """The rows, with the taps of their signal."""
-        rows = pair_rows(self.phi, graphs, self.gso, self._dtype, self.quotient, self.return_pairs)
-        if isinstance(self.phi.layers[0], TapLayer):
-            rows.first.taps(rows.signal, self.phi.layers[0].num_taps)
-        return rows
-
-    def __repr__(self) -> str:
-        more = ["tap_diagonal=True"] if self.tap_norm is not None else []
-        if self.return_pairs:
-            more.append("return_pairs=True")
-        if self.quotient is not None:
-            more.append(f"quotient={self.quotient}")
-        return self._describe(*more)
-
-
-def _readout_has_bias(pool: str) -> bool:
-    """Whether a constant added to every sample changes the statistics (var and std ignore it)."""
-    return not set(parse_pool(pool, PAIR_POOLS)) <= {"var", "std"}
-
-
-def _check_taps(option: str, wanted: bool, num_taps: int) -> None:
-    if wanted and num_taps < 2:
-        raise ValueError(f"{option} needs num_taps of at least 2, got {num_taps}: S^0 is 1 everywhere")
-
-
-def _tap_norm(columns: int, norm: str) -> BatchNorm | NoNorm | None:
-    """Batch norm of columns made of taps. Taps are data: their statistics do not lag behind any weights."""
-    if not columns:
-        return None
-    return NoNorm() if norm == "none" else BatchNorm(columns)
 
 
 def _check_ids(node_id: Tensor, num_nodes: int) -> Tensor:
