@@ -11,7 +11,7 @@ from typing import Any
 from graphgps_pearl.escaping import markdown, printable
 from graphgps_pearl.files import is_full, write_atomically
 from graphgps_pearl.report.table import markdown_table, number, text_table
-from graphgps_pearl.runs.results import aggregate, alike, best_of_mean_curve, readable
+from graphgps_pearl.runs.results import aggregate, alike, best_of_mean_curve, other_data, readable
 from graphgps_pearl.terminal import columns, wrap
 
 log = logging.getLogger(__name__)
@@ -43,17 +43,15 @@ def aggregate_rows(summary: Mapping[str, Any]) -> tuple[list[str], list[list[str
     """Header and rows (one per split) of an aggregate, as ``mean ± std``."""
     first = summary["splits"][0]
     names = [c.removeprefix(f"{first}_") for c in summary["mean"] if c.startswith(f"{first}_")]
-    rows = [
-        [
-            s,
-            *(
-                f"{number(summary['mean'].get(f'{s}_{n}'))} ± {number(summary['std'].get(f'{s}_{n}'))}"
-                for n in names
-            ),
-        ]
-        for s in summary["splits"]
-    ]
+    rows = [[s, *(_mean(summary, f"{s}_{n}") for n in names)] for s in summary["splits"]]
     return ["split", *names], rows
+
+
+def _mean(summary: Mapping[str, Any], column: str) -> str:
+    """``mean ± std``, and of how many runs where some have no number."""
+    count, runs = summary["count"].get(column, 0), len(summary["seeds"])
+    text = f"{number(summary['mean'].get(column))} ± {number(summary['std'].get(column))}"
+    return text if count == runs else f"{text} ({count} of {runs})"
 
 
 def describe_folds(summary: Mapping[str, Any]) -> str:
@@ -62,7 +60,7 @@ def describe_folds(summary: Mapping[str, Any]) -> str:
     if best is None:
         return ""
     column, chosen = best["column"], summary["metric"].replace("_", " ")
-    mean, std = summary["mean"][column], summary["std"][column]
+    mean, std = summary["mean"].get(column), summary["std"].get(column)
     return (
         f"\n{column.replace('_', ' ')}, two protocols over {len(summary['seeds'])} folds:\n"
         f"- {number(mean)} ± {number(std)} at the epoch of each fold with the best {chosen}\n"
@@ -78,6 +76,8 @@ def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     if not finished:
         return None
     runs = alike(finished)
+    if odd := other_data(runs):
+        log.warning("%s: %s", config_folder, odd)
     results = [run.result for run in runs if run.result is not None]
     summary = aggregate(results)
     if len(runs) > 1 and runs[0].config.get("run_multiple_splits"):

@@ -11,7 +11,7 @@ from typing import Any
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.report.groups import Group
 from graphgps_pearl.runs.folder import REPEAT_KEYS, first_change
-from graphgps_pearl.runs.results import Run, alike
+from graphgps_pearl.runs.results import Run, alike, mean_and_deviation, other_data
 
 #: Differences with a larger p-value are ties.
 LEVEL = 0.05
@@ -32,11 +32,8 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Of the values that are numbers."""
-    kept = [v for v in values if not math.isnan(v)]
-    if not kept:
-        return Spread(math.nan, math.nan, 0)
-    return Spread(statistics.fmean(kept), statistics.stdev(kept) if len(kept) > 1 else 0.0, len(kept))
+    """Of the values that are finite."""
+    return Spread(*mean_and_deviation(values))
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Line:
     seconds_per_epoch: float
     prepare_seconds: float
     memory_mb: float
-    by_seed: dict[int, float] = field(repr=False)  # the compared metric
+    by_seed: dict[int, float] = field(repr=False)  # the compared metric, where it is finite
     p_value: float = math.nan
 
 
@@ -146,6 +143,10 @@ def compare(group: Group, baseline: str | None = None, split: str | None = None)
         _line(name, some, splits, metric, chosen, against if name != baseline else {})
         for name, some in kept.items()
     ]
+    for some in kept.values():
+        notes += _without_number(some, f"{chosen}_{metric}")
+    odd = other_data([run for some in kept.values() for run in some])
+    notes += [odd] if odd else []
     verdict = judge(lines, chosen, selected, metric, larger_is_better=result["larger_is_better"])
     return Comparison(
         title=group.title,
@@ -198,6 +199,16 @@ def _left_out(runs: Sequence[Run], kept: Sequence[Run]) -> list[str]:
     ]
 
 
+def _without_number(runs: Sequence[Run], column: str) -> list[str]:
+    """Which runs have no finite value of the compared metric, and thus are in no mean of it."""
+    known = _by_seed(runs, column)
+    return [
+        f"not in the mean: {run.name}, seed {run.seed}: its {column.replace('_', ' ')} is not a number"
+        for run in runs
+        if run.seed not in known
+    ]
+
+
 def judge(
     lines: Sequence[Line], split: str, selected: str, metric: str, *, larger_is_better: bool
 ) -> Verdict:
@@ -216,24 +227,32 @@ def judge(
     preferred = min(scored, key=lambda line: sign * line.metrics[selected].mean)
     if preferred.metrics[selected].mean != leader.metrics[selected].mean:
         return Verdict(None, (), f"{first}, but {selected} prefers {preferred.name}: no best")
-    tied = [line for line in scored if line is not leader and not _differ(leader, line, split)]
+    others = [line for line in scored if line is not leader]
+    tied = [line for line in others if not _differ(leader, line, split)]
+    paired = all(len(_common(leader, line)) > 1 for line in others)
+    how = "paired by seed" if paired else "by standard deviations where two have no two seeds in common"
     if tied:
         said = f"{first}, not told apart from {', '.join(line.name for line in tied)}"
-        if leader.metrics[split].count == 1:
-            return Verdict(None, (), f"{said} (one seed; --seeds 4 would tell more)")
         names = (leader.name, *(line.name for line in tied))
-        return Verdict(None, names, f"{said} (p >= {LEVEL}, paired by seed)")
-    said = f"best {split} {metric}: {leader.name} (p < {LEVEL} against each other config, paired by seed)"
+        single = [line.name for line in (leader, *tied) if line.metrics[split].count == 1]
+        if single:
+            said += f" (one seed of {', '.join(single)}; --seeds 4 would tell more)"
+            return Verdict(None, () if leader.name in single else names, said)
+        return Verdict(None, names, f"{said} (p >= {LEVEL}, {how})")
+    said = f"best {split} {metric}: {leader.name} (p < {LEVEL} against each other config, {how})"
     return Verdict(leader.name, (leader.name,), said)
 
 
+def _common(first: Line, second: Line) -> list[int]:
+    return sorted(first.by_seed.keys() & second.by_seed.keys())
+
+
 def _differ(first: Line, second: Line, split: str) -> bool:
-    common = first.by_seed.keys() & second.by_seed.keys()
+    common = _common(first, second)
     if len(common) > 1:
         p = paired_p_value(first.by_seed, second.by_seed)
         if math.isnan(p):  # the same difference with every seed
-            seed = next(iter(common))
-            return first.by_seed[seed] != second.by_seed[seed]
+            return first.by_seed[common[0]] != second.by_seed[common[0]]
         return p < LEVEL
     a, b = first.metrics[split], second.metrics[split]
     return min(a.count, b.count) > 1 and abs(a.mean - b.mean) > a.std + b.std
@@ -245,7 +264,9 @@ def selection_split(result: Mapping[str, Any]) -> str:
 
 
 def _by_seed(runs: Sequence[Run], column: str) -> dict[int, float]:
-    return {run.seed: run.result["best"].get(column, math.nan) for run in runs if run.result is not None}
+    """A column at the best epoch, of the runs where it is finite."""
+    found = {run.seed: run.result["best"].get(column, math.nan) for run in runs if run.result is not None}
+    return {seed: value for seed, value in found.items() if math.isfinite(value)}
 
 
 def _line(
@@ -269,7 +290,7 @@ def _line(
         name=name,
         encoder=runs[0].encoder,
         metrics={s: spread(list(_by_seed(runs, f"{s}_{metric}").values())) for s in splits},
-        gap=spread([sign * (by_seed[seed] - train[seed]) for seed in by_seed]),
+        gap=spread([sign * (by_seed[seed] - train[seed]) for seed in by_seed.keys() & train.keys()]),
         encoder_parameters=parameters["encoder"],
         network_parameters=sum(v for k, v in parameters.items() if k != "encoder"),
         epochs=mean("epochs"),

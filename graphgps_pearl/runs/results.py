@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import logging
 import math
 import statistics
@@ -65,6 +66,15 @@ class Run:
         """Every key of the resolved config, dotted; one that came later at its default."""
         return settings(self._config_text)
 
+    @cached_property
+    def identity(self) -> str | None:
+        """The hash of the graphs that it was trained with; None where ``data.json`` does not say."""
+        try:
+            found = json.loads((self.path / "data.json").read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return None
+        return found.get("identity") if isinstance(found, dict) else None
+
     @property
     def encoder(self) -> str:
         """The encodings after the data encoder, ``none`` if there are none."""
@@ -72,12 +82,12 @@ class Run:
         return "+".join(parts[1:]) or "none"
 
     def curve(self, column: str) -> tuple[list[int], list[float], list[float]]:
-        """(epochs, hours since the start, values) of a column of ``metrics.csv``, where it has one."""
+        """(epochs, hours since the start, values) of a column of ``metrics.csv``, where it is a number."""
         epochs, hours, values, seconds = [], [], [], 0.0
         for row in self.rows:
             seconds += float(row["seconds"])
             value = float(row.get(column) or math.nan)
-            if not math.isnan(value):
+            if math.isfinite(value):
                 epochs.append(int(row["epoch"]) + 1)
                 hours.append(seconds / 3600)
                 values.append(value)
@@ -140,6 +150,31 @@ def alike(runs: Sequence[Run]) -> list[Run]:
     return alike
 
 
+def other_data(runs: Sequence[Run]) -> str | None:
+    """Which of some runs were trained with other graphs than most, in words; None if none was.
+
+    Only runs are compared whose settings ask for the same graphs: with the same features and split, and with
+    fingerprints among themselves.
+    """
+    kinds: dict[tuple[str, ...], dict[str, list[Run]]] = {}
+    for run in runs:
+        if run.identity:
+            first = run.settings["dataset.node_encoder_name"].partition("+")[0]
+            asked = (run.settings.get(f"dataset.{key}") for key in ("features", "split_index"))
+            kind = (*map(str, asked), str(first == "fingerprint"))
+            kinds.setdefault(kind, {}).setdefault(run.identity, []).append(run)
+    odd = []
+    for found in kinds.values():
+        most = max(found.values(), key=len)
+        odd += [f"{run.name}, seed {run.seed}" for some in found.values() if some is not most for run in some]
+    if not odd:
+        return None
+    return (
+        f"trained with other data than the other runs (a changed file, or another version of what reads it): "
+        f"{'; '.join(odd)}"
+    )
+
+
 def best_of_mean_curve(runs: Sequence[Run], column: str, larger_is_better: bool) -> dict[str, float] | None:
     """The epoch where the mean of a column over the runs is best, with mean and deviation there; None where
     the runs have no epoch in common."""
@@ -149,21 +184,33 @@ def best_of_mean_curve(runs: Sequence[Run], column: str, larger_is_better: bool)
         return None
     sign = 1 if larger_is_better else -1
     epoch = max(sorted(common), key=lambda e: sign * statistics.fmean(curve[e] for curve in curves))
-    values = [curve[epoch] for curve in curves]
-    std = statistics.stdev(values) if len(values) > 1 else 0.0
-    return {"epoch": epoch, "mean": statistics.fmean(values), "std": std}
+    mean, std, _ = mean_and_deviation([curve[epoch] for curve in curves])
+    return {"epoch": epoch, "mean": mean, "std": std}
+
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float, int]:
+    """Mean, standard deviation (n - 1; 0 for one value) and number of the values that are finite; NaN for
+    none."""
+    kept = [value for value in values if math.isfinite(value)]
+    if not kept:
+        return math.nan, math.nan, 0
+    return statistics.fmean(kept), statistics.stdev(kept) if len(kept) > 1 else 0.0, len(kept)
 
 
 def aggregate(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Mean and standard deviation (n - 1) over the runs of one config, at each run's best epoch."""
-    columns = list(dict.fromkeys(c for r in results for c in r["best"] if c != "epoch"))
-    values = {c: [r["best"][c] for r in results if c in r["best"]] for c in columns}
+    """Mean and standard deviation (n - 1) over the runs of one config, at each run's best epoch.
+
+    ``count`` says of how many runs: those whose value is finite. Where that is none, both are None.
+    """
+    columns = dict.fromkeys(c for r in results for c in r["best"] if c != "epoch")
+    found = {c: mean_and_deviation([r["best"].get(c, math.nan) for r in results]) for c in columns}
     return {
         "config": results[0]["config"],
         "seeds": [r["seed"] for r in results],
         "metric": results[0]["metric"],
         "parameters": results[0]["parameters"],
         "splits": results[0]["splits"],
-        "mean": {c: statistics.fmean(v) for c, v in values.items()},
-        "std": {c: statistics.stdev(v) if len(v) > 1 else 0.0 for c, v in values.items()},
+        "mean": {c: mean if count else None for c, (mean, _, count) in found.items()},
+        "std": {c: std if count else None for c, (_, std, count) in found.items()},
+        "count": {c: count for c, (_, _, count) in found.items()},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,20 @@ def test_both_numbers_are_said(folder: Path) -> None:
     said = describe_folds(summary)
     assert "0.65" in said and "0.85" in said and "epoch 3" in said
     assert said in (folder / "agg" / "results.md").read_text()
+
+
+def test_values_that_are_not_finite_are_in_no_mean_and_counted(folder: Path) -> None:
+    for fold, value in enumerate((math.nan, math.inf)):
+        run = RunFolder(folder / str(fold))
+        result = run.read_result()
+        assert result is not None
+        result["best"] |= {"grad_norm": value, "train_accuracy": 0.5, "train_f1": value}
+        if fold:
+            result["best"]["test_accuracy"] = value
+        run.write(run.result, json.dumps(result))
+    summary = write_aggregate(folder)
+    assert summary is not None
+    assert summary["mean"]["grad_norm"] is None
+    assert (summary["mean"]["test_accuracy"], summary["count"]["test_accuracy"]) == (0.5, 1)
+    json.loads((folder / "agg" / "results.json").read_text(), parse_constant=pytest.fail)
+    assert "0.5000 ± 0.0000 (1 of 2)" in (folder / "agg" / "results.md").read_text()

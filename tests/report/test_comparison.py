@@ -83,3 +83,46 @@ def test_seeds_with_other_settings_are_left_out_of_the_mean_and_named(results):
     assert sorted(line.by_seed) == [0, 1, 2, 7]
     (note,) = (note for note in found.notes if "seed 8" in note)
     assert note.startswith("not in the mean: zinc-none, seed 8: it has train.batch_size = 7 instead of")
+
+
+def test_a_run_without_a_number_is_in_no_mean_and_makes_no_best(tmp_path):
+    for seed, value in enumerate((0.10, 0.20, 0.15, 0.12)):
+        write(tmp_path, "a", "Atom", seed, value)
+    for seed, value in enumerate((0.11, 0.19, 0.16, math.nan)):
+        write(tmp_path, "b", "Atom", seed, value)
+    write(tmp_path, "b", "Atom", 4, math.inf)
+    (found,) = comparisons(tmp_path)
+    assert found.verdict.best is None
+    assert found.verdict.tied == ("a", "b")
+    line = found.lines[1]
+    assert (line.metrics["test"].count, sorted(line.by_seed)) == (3, [0, 1, 2])
+    assert line.metrics["test"].mean == pytest.approx(0.46 / 3)
+    assert [note for note in found.notes if "not a number" in note] == [
+        f"not in the mean: b, seed {seed}: its test mae is not a number" for seed in (3, 4)
+    ]
+    (second,) = list(csv.DictReader(as_csv([found]).splitlines()))[1:]
+    assert second["seeds"] == "3"
+
+
+def test_the_verdict_says_how_it_is_known(tmp_path):
+    for seed in range(4):
+        write(tmp_path, "a", "Atom", seed, 0.1 + seed / 100)
+    write(tmp_path, "b", "Atom", 0, 0.5, val=0.5)
+    (found,) = comparisons(tmp_path)
+    assert "one seed of b" in found.verdict.said and "p >=" not in found.verdict.said
+    assert found.verdict.tied == ("a", "b")
+    write(tmp_path, "b", "Atom", 7, 0.52, val=0.5)
+    (found,) = comparisons(tmp_path)
+    assert found.verdict.best == "a"
+    assert "by standard deviations" in found.verdict.said and "paired by seed" not in found.verdict.said
+
+
+def test_runs_with_other_data_are_named(tmp_path):
+    for name in ("a", "b"):
+        for seed in range(2):
+            write(tmp_path, name, "Atom", seed, 0.1)
+            (tmp_path / name / str(seed) / "data.json").write_text('{"identity": "1"}')
+    assert not any("other data" in note for note in comparisons(tmp_path)[0].notes)
+    (tmp_path / "b" / "1" / "data.json").write_text('{"identity": "2"}')
+    (note,) = (note for note in comparisons(tmp_path)[0].notes if "other data" in note)
+    assert note.endswith(": b, seed 1")
