@@ -7,6 +7,7 @@ Missing labels (NaN, or -1 for a class) are left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -118,10 +119,14 @@ class EpochMetrics(Metric):
             self._update_count += 1
 
     def compute(self) -> dict[str, float]:
-        """Metric values by name, ``loss`` first; empty if nothing was seen."""
+        """Metric values by name, ``loss`` first; empty if nothing was seen. All are NaN where the loss is."""
         if isinstance(self.preds, list) and not self.preds:  # several processes join them to a tensor
             return {}
         values = {"loss": float(self.loss_sum / self.count)}
+        if math.isnan(values["loss"]):
+            # A prediction is NaN. Metrics that compare may be finite all the same, and choose this epoch.
+            names = (*metric_names(self.task_type, self.task), *self.custom)
+            return values | dict.fromkeys(names, math.nan)
         pred, true = self._original()
         values |= compute_metrics(pred, true, self.task_type, self.task)
         # GraphGym hands its metrics lists of batches.
@@ -273,18 +278,23 @@ def _binary(pred: Tensor, true: Tensor) -> dict[str, float]:
     """Binary and multilabel alike: a mean over the labels that occur with both values, as OGB does."""
     prob = torch.sigmoid(pred)
 
-    def mean(metric: Callable[[Tensor, Tensor], Tensor]) -> float:
-        return _mean_over_labels(lambda p, t: metric(p, t.long()), prob, true)
+    def mean(metric: Callable[[Tensor, Tensor], Tensor], scores: Tensor) -> float:
+        return _mean_over_labels(lambda p, t: metric(p, t.long()), scores, true)
 
     valid = ~torch.isnan(true)
     hit = ((prob > 0.5) == (true > 0.5))[valid]
     return {
-        "auc": mean(tm.classification.binary_auroc),
-        "ap": mean(tm.classification.binary_average_precision),
+        "auc": mean(tm.classification.binary_auroc, _by_order(pred)),
+        "ap": mean(tm.classification.binary_average_precision, _by_order(pred)),
         "accuracy": float(hit.float().mean()) if valid.any() else float("nan"),
-        "f1": mean(tm.classification.binary_f1_score),
+        "f1": mean(tm.classification.binary_f1_score, prob),
         "accuracy-SBM": _multiclass((prob > 0.5)[valid].long(), (true > 0.5)[valid].long())["accuracy-SBM"],
     }
+
+
+def _by_order(pred: Tensor) -> Tensor:
+    """Numbers in [0, 1] in the order of the logits: a sigmoid would make all confident ones 1."""
+    return pred.unique(return_inverse=True)[1].double() / max(1, pred.numel())
 
 
 def _ranking(pred: Tensor, true: Tensor) -> dict[str, float]:

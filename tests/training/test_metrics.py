@@ -6,7 +6,7 @@ from scipy.stats import spearmanr
 from sklearn import metrics as sk
 
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.training.metrics import EpochMetrics, best_metric, compute_metrics
+from graphgps_pearl.training.metrics import EpochMetrics, best_metric, compute_metrics, metric_names
 
 
 @pytest.fixture
@@ -115,3 +115,34 @@ def test_names_are_scored_as_ogb_does() -> None:
     assert values["precision"] == pytest.approx(theirs["precision"])
     assert values["recall"] == pytest.approx(theirs["recall"])
     assert ours.count == 250 and ours.per_target() == []
+
+
+def test_confident_predictions_are_not_tied() -> None:
+    """Above 17 the sigmoid is 1 in float32, and AUC and AP would see equal scores."""
+    torch.manual_seed(3)
+    pred = 25 + 8 * torch.randn(500, 1)
+    true = (torch.rand(500, 1) < ((pred - 25) / 8).sigmoid()).float()
+    found = compute_metrics(pred, true, "classification_binary")
+    assert found["auc"] == pytest.approx(sk.roc_auc_score(true, pred), rel=1e-5)
+    assert found["ap"] == pytest.approx(sk.average_precision_score(true, pred), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("task", "task_type", "width", "true"),
+    [
+        ("graph", "regression", 1, torch.randn(4, 1)),
+        ("graph", "classification_binary", 1, torch.tensor([[0.0], [0.0], [0.0], [1.0]])),
+        ("graph", "classification", 3, torch.tensor([0, 0, 0, 1])),
+        ("node", "classification", 3, torch.tensor([0, 0, 0, 1])),
+        ("edge", "classification_binary", 3, torch.tensor([[0.0], [0.0], [0.0], [1.0]])),
+        ("graph", "subtoken_prediction", 5 * 5002, torch.tensor([[0, 0, 0, 0, 0, -2]] * 4)),
+    ],
+)
+def test_no_metric_of_predictions_that_are_no_numbers(task, task_type, width, true) -> None:
+    """Else such an epoch could be the best: three of these four labels are 0, as is NaN > 0.5."""
+    metrics = EpochMetrics(task_type, task=task)
+    pred = torch.zeros(4, width)
+    pred[1, 0] = torch.nan
+    metrics.update(pred, true, torch.tensor(math.nan))
+    assert metrics.compute().keys() == {"loss", *metric_names(task_type, task)}
+    assert all(map(math.isnan, metrics.compute().values()))
