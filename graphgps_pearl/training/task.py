@@ -230,9 +230,14 @@ class GraphTask(pl.LightningModule):
         scaler = getattr(self.trainer.precision_plugin, "scaler", None)
         if scaler is not None and getattr(optimizer, "_step_supports_amp_scaling", False):
             scaler.unscale_(optimizer)  # Lightning leaves it to the step of a fused optimiser, after this
+        unchecked, self._unchecked = self._unchecked, []
+        if len(unchecked) < self.trainer.accumulate_grad_batches:
+            # The last group of an epoch; Lightning has divided by the number of a complete one.
+            for parameter in self.parameters():
+                if parameter.grad is not None:
+                    parameter.grad *= self.trainer.accumulate_grad_batches / len(unchecked)
         limit = self.optim.clip_grad_norm_value
         norm = nn.utils.clip_grad_norm_(self.parameters(), float("inf") if limit is None else limit)
-        unchecked, self._unchecked = self._unchecked, []
         value, *losses = torch.stack([norm, *(step.loss.to(norm.dtype) for step in unchecked)]).tolist()
         for step, loss in zip(unchecked, losses, strict=True):
             if not math.isfinite(loss):

@@ -23,9 +23,11 @@ class Linear(nn.Module):
         return self.linear(batch[:, :3]), batch[:, 3:]
 
 
-def norms_and_weights(scale: float | None, limit: float | None) -> tuple[list[float], Tensor]:
+def norms_and_weights(
+    scale: float | None, limit: float | None, accumulated: int = 1, base_lr: float = 0.1
+) -> tuple[list[float], Tensor]:
     torch.manual_seed(0)
-    settings = OptimSettings(base_lr=0.1, optimizer="sgd", clip_grad_norm_value=limit)
+    settings = OptimSettings(base_lr=base_lr, optimizer="sgd", clip_grad_norm_value=limit)
     task = GraphTask(Linear(), make_loss("l1", "regression"), "regression", [], settings)
     plugins = []
     if scale is not None:
@@ -33,6 +35,7 @@ def norms_and_weights(scale: float | None, limit: float | None) -> tuple[list[fl
     trainer = pl.Trainer(
         max_epochs=1,
         accelerator="cpu",
+        accumulate_grad_batches=accumulated,
         plugins=plugins,
         logger=False,
         enable_checkpointing=False,
@@ -55,3 +58,17 @@ def test_gradients_are_unscaled_before_they_are_clipped(limit: float | None) -> 
 def test_steps_that_the_scaler_skips_have_no_norm() -> None:
     norms, weight = norms_and_weights(2.0**40, None)  # overflows float16 until the scaler has come down
     assert len(norms) < 6 and all(torch.tensor(norms).isfinite()) and bool(weight.isfinite().all())
+
+
+@pytest.mark.parametrize("scale", [None, 2.0**10])
+def test_an_incomplete_group_of_batches_is_averaged_over_its_own(scale: float | None) -> None:
+    """Of six batches by four, the last two make a step, whose gradient is their mean and not half of it."""
+    mean, last = torch.zeros(4), torch.randn(6, 5, 4, generator=torch.Generator().manual_seed(1))[4:]
+    torch.manual_seed(0)
+    network = Linear()
+    for batch in last:
+        pred, true = network(batch)
+        grads = torch.autograd.grad((pred - true).abs().mean(), list(network.parameters()))
+        mean += torch.cat([grad.flatten() for grad in grads]) / 2
+    norms, _ = norms_and_weights(scale, None, accumulated=4, base_lr=1e-9)
+    assert norms[-1] == pytest.approx(mean.norm().item(), rel=0.02)
