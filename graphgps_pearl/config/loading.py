@@ -21,8 +21,10 @@ from graphgps_pearl.config.posenc import kernel_times
 from graphgps_pearl.config.rules import check, resolve
 from graphgps_pearl.config.schema import RENAMED, SCHEMA, SECTIONS, defaults, get, nearest, put
 from graphgps_pearl.config.shipped import SUFFIXES, find, names, shown
+from graphgps_pearl.config.unused import READ_BY_GRAPHGYM
 from graphgps_pearl.config.yaml_text import MAX_BYTES, parse_yaml, to_yaml
 from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.vocabulary import MESSAGE_PASSING, NETWORKS
 
 log = logging.getLogger(__name__)
 COMMAND_LINE = "command line"
@@ -109,9 +111,15 @@ def dump(cfg: CfgNode) -> str:
 
 
 def unused(cfg: CfgNode) -> list[str]:
-    """Keys that differ from their defaults and that graphgps_pearl does not use."""
-    ignored = (key for key, entry in SCHEMA.items() if not (entry.used or entry.always))
-    return [key for key in ignored if get(cfg, key) != SCHEMA[key].default]
+    """Keys that differ from their defaults and that nothing here uses."""
+    ours = (
+        cfg.gnn.layer_type in MESSAGE_PASSING
+        if cfg.model.type == "custom_gnn"
+        else cfg.model.type in NETWORKS
+    )
+    ignored = {key for key, entry in SCHEMA.items() if not (entry.used or entry.always)}
+    ignored -= set() if ours else READ_BY_GRAPHGYM.keys()
+    return [key for key in SCHEMA if key in ignored and get(cfg, key) != SCHEMA[key].default]
 
 
 def activate(cfg: CfgNode, dim_in: int | None = None, dim_out: int | None = None) -> None:

@@ -24,6 +24,18 @@ def _in(group: str, keys: dict[str, Value]) -> dict[str, Value]:
     return {f"{group}.{key}": value for key, value in keys.items()}
 
 
+#: Used where a network or layer of GraphGym's own is built, which finds them in GraphGym's config.
+READ_BY_GRAPHGYM: dict[str, Value] = {
+    **_in("gnn", {
+        "agg": "add", "skip_every": 1, "normalize_adj": False, "msg_direction": "single",
+        "self_msg": "concat", "att_heads": 1, "att_final_linear": False, "att_final_linear_bn": False,
+        "keep_edge": 0.5, "clear_feature": True,
+    }),
+    "mem.inplace": False,
+    "dataset.edge_dim": 128,
+}  # fmt: skip
+
+
 # What these ask for is done in every run, so setting them is not worth a log line.
 _ALWAYS: Table = (
     ("every run writes TensorBoard files", {"tensorboard_each_run": False}),
@@ -47,7 +59,7 @@ _NO_EFFECT: Table = (
         "label_table": "none", "label_column": "none",
     })),
     ("GraphGym's general encoder; dataset.node_encoder and edge_encoder are what is used", _in("dataset", {
-        "encoder": True, "encoder_name": "db", "encoder_bn": True, "encoder_dim": 128, "edge_dim": 128,
+        "encoder": True, "encoder_name": "db", "encoder_bn": True, "encoder_dim": 128,
     })),
     ("link tasks on one graph are not offered", _in("dataset", {
         "edge_train_mode": "all", "edge_message_ratio": 0.8, "edge_negative_sampling_ratio": 1.0,
@@ -65,14 +77,7 @@ _NO_EFFECT: Table = (
         "add_cross_attention": False, "hidden_act": "relu", "max_position_embeddings": 128,
         "use_bias": False, "num_random_blocks": 3, "block_size": 3, "layer_norm_eps": 1e-6,
     })),
-    ("read by GraphGym's own layers alone", {
-        **_in("gnn", {
-            "agg": "add", "skip_every": 1, "normalize_adj": False, "msg_direction": "single",
-            "self_msg": "concat", "att_heads": 1, "att_final_linear": False, "att_final_linear_bn": False,
-            "keep_edge": 0.5, "clear_feature": True,
-        }),
-        "mem.inplace": False,
-    }),
+    ("read by GraphGym's own networks and layers alone", READ_BY_GRAPHGYM),
     ("the last and the best checkpoint of a run are always kept",
         _in("train", {"enable_ckpt": True, "ckpt_period": 100, "ckpt_clean": True})),
     ("a run resumes from its latest checkpoint", {"train.epoch_resume": -1}),

@@ -156,8 +156,9 @@ def build_network(cfg: CfgNode, facts: ModelFacts, weights: Mapping[str, Tensor]
     Shapes are compared before memory is taken: the network is first built without any.
     """
     _require_plausible_sizes(cfg, weights, where)
+    dtype = torch.float64 if cfg.train.precision == "64" else torch.float32
     with torch.device("meta"):
-        shapes = dict(state_of(networks.build(cfg, facts.dim_in, facts.dim_out)))
+        shapes = dict(state_of(networks.build(cfg, facts.dim_in, facts.dim_out).to(dtype)))
     differing = sorted(weights.keys() ^ shapes.keys())
     for name in shapes.keys() & weights.keys():
         if weights[name].shape != shapes[name].shape or weights[name].dtype != shapes[name].dtype:
@@ -165,7 +166,7 @@ def build_network(cfg: CfgNode, facts: ModelFacts, weights: Mapping[str, Tensor]
     if differing:
         more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
         raise DataError(f"{where}: the weights are not those of its config.yaml ({differing[0]}{more})")
-    network = networks.build(cfg, facts.dim_in, facts.dim_out)
+    network = networks.build(cfg, facts.dim_in, facts.dim_out).to(dtype)
     network.load_state_dict(dict(weights))
     return network
 

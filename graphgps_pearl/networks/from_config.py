@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 # Importing the builder fills GraphGym's registry with GraphGym's own networks, heads, poolings and layers.
@@ -66,7 +67,29 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     cfg.share["dim_in"], cfg.share["dim_out"] = dim_in, dim_out
     if cfg.model.type in NETWORKS:
         return NETWORKS[cfg.model.type](cfg, dim_in, dim_out)
-    return _registered(cfg, register.network_dict, NETWORKS, cfg.model.type, "model.type")(dim_in, dim_out)
+    make = _registered(cfg, register.network_dict, NETWORKS, cfg.model.type, "model.type")
+    _offer_parts(cfg)
+    try:
+        return make(dim_in, dim_out)
+    except KeyError as error:
+        for group, key in (("gnn", "layer_type"), ("gnn", "stage_type"), ("gnn", "act"), ("gnn", "head")):
+            if cfg[group][key] == error.args[0]:
+                raise ConfigError(
+                    f"{group}.{key}: {error.args[0]!r} is not registered with GraphGym, where model.type "
+                    f"{cfg.model.type} looks it up; use custom_gnn, or another {group}.{key}"
+                ) from error
+        raise
+
+
+def _offer_parts(cfg: Any) -> None:
+    """Let GraphGym's registry, where networks of others look their parts up, have those of the config."""
+    name, edges, head = cfg.dataset.node_encoder_name, cfg.dataset.edge_encoder_name, cfg.gnn.head
+    if cfg.dataset.node_encoder:
+        register.node_encoder_dict.setdefault(name, partial(encoders.ComposedNodeEncoder, name))
+    if cfg.dataset.edge_encoder and edges in encoders.EDGE_ENCODERS:
+        register.edge_encoder_dict.setdefault(edges, encoders.EDGE_ENCODERS[edges])
+    if head in HEADS:
+        register.head_dict.setdefault(head, partial(build_head, active_cfg))
 
 
 def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:

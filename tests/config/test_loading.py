@@ -46,6 +46,20 @@ def test_what_is_not_used_is_said_once(caplog) -> None:
     assert config.unused(cfg) == ["gnn.agg", "gnn.self_msg"]
 
 
+@pytest.mark.parametrize(
+    ("words", "used"),
+    [
+        (("model.type", "gnn"), True),
+        (("model.type", "custom_gnn", "gnn.layer_type", "generalconv"), True),
+        (("model.type", "custom_gnn", "gnn.layer_type", "ginconv"), False),
+        (("model.type", "GPSModel", "gt.layer_type", "GIN+Transformer", "gnn.dim_inner", 64), False),
+    ],
+)
+def test_what_graphgyms_own_layers_read_is_used_where_they_are(words, used) -> None:
+    cfg = config.parse("gnn: {agg: mean}", words)
+    assert ("gnn.agg" in config.unused(cfg)) != used
+
+
 def test_nothing_is_said_of_defaults(caplog) -> None:
     config.parse("view_emb: False\nseed: 3\n")
     assert not caplog.records

@@ -30,7 +30,7 @@ gnn: {{head: san_graph, dim_inner: 32}}
 optim: {{optimizer: adamW, base_lr: 0.002, max_epoch: 2, scheduler: none}}
 """
 
-Train = Callable[[str], Path]
+Train = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
@@ -57,19 +57,20 @@ def table(smiles: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def trained(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Train:
-    """Trains a config once per session and encoder; gives its run folder."""
+    """Trains a config once per session, encoder and words; gives its run folder."""
     root = tmp_path_factory.mktemp("runs")
-    done: dict[str, Path] = {}
+    done: dict[tuple[str, ...], Path] = {}
 
-    def train(encoder: str) -> Path:
-        if encoder not in done:
-            name = encoder.replace("+", "-").lower()
+    def train(*setting: str) -> Path:
+        if setting not in done:
+            encoder, *words = setting
+            name = "-".join(setting).replace("+", "-").lower()
             config = root / f"{name}.yaml"
             config.write_text(CONFIG.format(path=table, encoder=encoder))
             where = ["out_dir", str(root / "results"), "dataset.dir", str(root / "datasets")]
-            assert cli.train(["--cfg", str(config), *where]) == 0
-            done[encoder] = root / "results" / name / "0"
-        return done[encoder]
+            assert cli.train(["--cfg", str(config), *where, *words]) == 0
+            done[setting] = root / "results" / name / "0"
+        return done[setting]
 
     return train
 

@@ -13,10 +13,23 @@ from graphgps_pearl.inference.folder import write_model
 from graphgps_pearl.inference.loading import load
 from graphgps_pearl.runs.folder import RunFolder
 
+GRAPHGYM = (
+    *("model.type", "gnn", "gnn.layer_type", "generaledgeconv"),
+    *("gnn.head", "graph", "dataset.edge_dim", "32"),
+)
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-def test_predictions_are_those_of_the_training_evaluation(trained, table, encoder):
-    run = trained(encoder)
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *((encoder,) for encoder in ENCODERS),
+        ("Atom+BPEARL", "train.precision", "64"),
+        ("Atom+BPEARL", *GRAPHGYM),
+    ],
+    ids="_".join,
+)
+def test_predictions_are_those_of_the_training_evaluation(trained, table, setting, tmp_path):
+    run = trained(*setting)
     result = json.loads((run / "result.json").read_text())["best"]
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -25,6 +38,9 @@ def test_predictions_are_those_of_the_training_evaluation(trained, table, encode
         wanted = np.array([[float(row["atoms"]), float(row["rings"])] for row in chosen])
         predicted = load(run, "cpu").predict([row["smiles"] for row in chosen], tables=1)
         assert np.abs(predicted.values - wanted).mean() == pytest.approx(result[f"{split}_mae"], rel=1e-5)
+    write_model(load(run, "cpu"), tmp_path / "exported")
+    again = load(tmp_path / "exported", "cpu").predict([row["smiles"] for row in chosen], tables=1)
+    assert np.array_equal(again.values, predicted.values)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -33,6 +33,7 @@ from graphgps_pearl.errors import ConfigError
             ("model.type", "custom_gnn", "gnn.layer_type", "gineconv", "gnn.stage_type", "skipsumm"),
             "expected one of stack, skipsum",
         ),
+        (("model.type", "gnn", "gnn.layer_type", "gineconv"), "gnn.layer_type: 'gineconv' is not registered"),
     ],
 )
 def test_names_that_do_not_exist(words: tuple[object, ...], says: str) -> None:
@@ -218,6 +219,15 @@ def test_graphgyms_own_layers_and_network_work() -> None:
     cfg = make(ZINC, *SMALL, "model.type", "custom_gnn", "gnn.layer_type", "sageconv")
     prediction, _ = networks.build(cfg, 1, 1)(batch_of(cfg))
     assert prediction.isfinite().all()
+
+
+def test_graphgyms_network_finds_our_parts_without_registration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for registry in (register.node_encoder_dict, register.edge_encoder_dict, register.head_dict):
+        for name in ("TypeDictNode+RWSE", "TypeDictNode", "RWSE", "TypeDictEdge", "san_graph"):
+            monkeypatch.delitem(registry, name, raising=False)
+    cfg = make(ZINC, *SMALL, "model.type", "gnn", "gnn.layer_type", "generalconv")
+    prediction, _ = networks.build(cfg, 1, 1)(batch_of(cfg))
+    assert prediction.shape == (4, 1)
 
 
 def test_the_same_seed_gives_the_same_network() -> None:
