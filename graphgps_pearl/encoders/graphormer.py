@@ -96,7 +96,8 @@ class AddShortestPaths(BaseTransform):
             np.where(steps < 0, far, steps.clip(max=far - 1)).astype(np.int16).ravel()
         )
         attr = data.edge_attr
-        if attr is not None and attr.numel() == edges.size(1) and not attr.is_floating_point():
+        # By the shape, not by the number of values: a graph without edges has none of either.
+        if attr is not None and attr.shape[1:].numel() == 1 and not attr.is_floating_point():
             found = path_types(graph, edge_types(data), steps, far - 1)
             found = np.pad(found, ((0, 0), (0, 0), (0, 1))).reshape(n * n, far)
             data.graphormer_path = torch.from_numpy(found.astype(np.int16))

@@ -24,12 +24,18 @@ class _TypeDict(nn.Module):
     def embed(self, types: Tensor) -> Tensor:
         """[n] or [n, c] integers (the first column counts) to [n, dim_emb]."""
         types = types if types.dim() == 1 else types[:, 0]
+        if types.is_floating_point() and bool((broken := types != types.round()).any()):
+            raise DataError(
+                f"type {types[broken][0]:g} met, but types are whole numbers; for real-valued features use "
+                f"{'LinearNode' if 'node' in self.key else 'LinearEdge'}"
+            )
         try:
             return self.encoder(types.long())
         except IndexError:  # raised on the CPU; a GPU would have aborted inside the kernel
-            largest, known = int(types.max()), self.encoder.num_embeddings
+            least, largest, known = int(types.min()), int(types.max()), self.encoder.num_embeddings
             raise DataError(
-                f"type {largest} met, but dataset.{self.key} is {known} (types 0 to {known - 1})"
+                f"type {least if least < 0 else largest} met, but dataset.{self.key} is {known} (types 0 to "
+                f"{known - 1})"
             ) from None
 
 

@@ -141,6 +141,7 @@ class EdgeHead(nn.Module):
         sizes = torch.bincount(batch.batch, minlength=batch.num_graphs)
         if self.training and self.resample:
             pairs, label = with_negatives(pairs[:, label > 0.5], batch.batch, sizes)
+        z = z.to(torch.promote_types(z.dtype, torch.float32))  # bfloat16 cannot hold a rank above 256
         logit = (z[pairs[0]] * z[pairs[1]]).sum(dim=1)
         rank, share = torch.zeros_like(logit), torch.zeros_like(logit)
         edges = (label > 0.5).nonzero().flatten()

@@ -71,6 +71,8 @@ class EvaluationWeights(pl.Callback):
 
     def _step(self, averaged: Any, current: Any, count: Tensor | int) -> None:
         decay = min(self.decay, (1 + int(count)) / (10 + int(count)))
+        if not averaged[0].is_floating_point():  # whole numbers are counts or indices; one call has one dtype
+            decay = 0.0
         get_ema_multi_avg_fn(decay)(averaged, current, count)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

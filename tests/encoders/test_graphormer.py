@@ -192,6 +192,16 @@ def test_one_directed_edge_has_paths() -> None:
     assert data.graphormer_path.tolist() == [[0, 0], [3, 0], [0, 0], [0, 0]]
 
 
+def test_graphs_without_edges_have_paths_where_the_others_have() -> None:
+    """A batch has an attribute of all its graphs or of none."""
+    nodes, edges = torch.zeros(2, 1), torch.tensor([[0, 1], [1, 0]])
+    for shape, stored in (((1,), True), ((3,), False)):
+        pair = Data(x=nodes, edge_index=edges, edge_attr=torch.ones(2, *shape, dtype=torch.long))
+        none = Data(x=nodes, edge_index=edges[:, :0], edge_attr=torch.ones(0, *shape, dtype=torch.long))
+        made = [AddShortestPaths(3, 4, 4)(graph) for graph in (none, pair)]
+        assert ("graphormer_path" in Batch.from_data_list(made)) == stored
+
+
 @pytest.mark.parametrize(("kind", "said"), [(-1, "0 to 3"), (65537, "-32768 to 32767")])
 def test_types_of_edges_out_of_range_are_named(kind: int, said: str) -> None:
     data, cfg = graph(4), load()

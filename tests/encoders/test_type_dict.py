@@ -24,6 +24,22 @@ def test_a_type_beyond_the_table_names_the_key() -> None:
         encoder(batch_of(data))
 
 
+@pytest.mark.parametrize(("value", "said"), [(-1.0, "type -1 met"), (0.5, r"type 0\.5 met.*LinearNode")])
+def test_types_are_whole_numbers_from_zero_up(value: float, said: str) -> None:
+    data = graphs()
+    data[0].x = data[0].x.float()
+    data[0].x[1] = value
+    with pytest.raises(DataError, match=said):
+        FeatureEncoder(encoder_config("TypeDictNode"), 1)(batch_of(data[:1]))
+
+
+def test_whole_numbers_may_be_floats() -> None:
+    data, encoder = graphs()[:1], FeatureEncoder(encoder_config("TypeDictNode"), 1)
+    expected = encoder(batch_of(data)).x
+    data[0].x = data[0].x.float()
+    assert torch.equal(encoder(batch_of(data)).x, expected)
+
+
 def test_syntax_trees_have_a_vector_for_each_column() -> None:
     torch.manual_seed(0)
     encoder = ASTNodeEncoder(4)

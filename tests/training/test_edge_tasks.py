@@ -59,6 +59,18 @@ def test_ranks_are_those_of_sorting_each_graphs_scores() -> None:
     assert torch.allclose(pred[:4, 0], (batch[0].x[[0, 1, 0, 2]] * batch[0].x[[2, 3, 3, 1]]).sum(dim=1))
 
 
+def test_ranks_are_exact_in_mixed_precision() -> None:
+    """bfloat16 counts to 256 and no further."""
+    batch = batch_of(3000)
+    head = EdgeHead(torch.nn.Identity()).eval()
+    batch.x = batch.x.bfloat16()
+    found, _ = head(batch)
+    batch.x = batch.x.float()
+    expected, _ = head(batch)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, expected) and found[:, 1].max() > 256
+
+
 def test_drawn_pairs_stay_in_their_graph_and_are_no_edges() -> None:
     batch = batch_of(5, 9, 4)
     sizes = torch.bincount(batch.batch)

@@ -11,6 +11,7 @@ from helpers.graphs import batch_of, molecule_like
 from helpers.small_runs import assert_equal, assert_same_run, checkpoint, numbers
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.swa_utils import AveragedModel
 from torch_geometric.data import Data
 from torch_geometric.nn.norm import BatchNorm
 
@@ -19,7 +20,7 @@ from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.inference.checkpoint import read_run
 from graphgps_pearl.pearl import BPEARL, RPEARL
 from graphgps_pearl.switches import use_kernels
-from graphgps_pearl.training.evaluation_weights import reestimate
+from graphgps_pearl.training.evaluation_weights import EvaluationWeights, reestimate
 from graphgps_pearl.training.run import evaluation_weights
 from graphgps_pearl.training.task import GraphTask
 
@@ -98,6 +99,17 @@ def test_the_average_is_the_formulas(runs):
     names = [name for name, _ in network.named_parameters()]
     for name, value in zip(names, expected, strict=True):
         torch.testing.assert_close(saved[f"network.{name}"], value, rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_whole_numbers_are_copied_and_not_averaged() -> None:
+    """0.1 * 7 + 0.9 * 7 is just below 7, and would become 6."""
+    network = torch.nn.Linear(2, 2)
+    network.register_buffer("index", torch.arange(100))
+    callback = EvaluationWeights(decay=0.999)
+    average = AveragedModel(network, multi_avg_fn=callback._step, use_buffers=True)
+    for _ in range(50):
+        average.update_parameters(network)
+    assert torch.equal(average.module.index, network.index)
 
 
 def test_reestimation_gives_the_statistics_of_the_evaluated_function():
