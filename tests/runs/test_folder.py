@@ -127,3 +127,20 @@ def test_more_epochs_are_refused_where_the_schedule_depends_on_them(tmp_path, sc
     folder.last.touch()
     with pytest.raises(UserError, match=rf"max_epoch = 3 instead of 5.*{scheduler}.*--overwrite"):
         folder.open(text.replace("max_epoch: 3", "max_epoch: 5"))
+
+
+def test_a_file_that_is_written_while_it_is_read_is_not_damaged(tmp_path: Path, monkeypatch) -> None:
+    folder, known = RunFolder(tmp_path), RunFolder._known_checksums
+    folder.write(folder.metrics, "first")
+
+    def written_meanwhile(self: RunFolder) -> dict[str, list[str]]:
+        monkeypatch.setattr(RunFolder, "_known_checksums", known)
+        for text in ("second", "third"):
+            folder.write(folder.metrics, text)
+        return known(self)
+
+    monkeypatch.setattr(RunFolder, "_known_checksums", written_meanwhile)
+    assert folder.read(folder.metrics) == "third"
+    folder.metrics.write_text("changed by hand")
+    with pytest.raises(DamagedFileError, match=r"metrics\.csv: is damaged"):
+        folder.read(folder.metrics)
