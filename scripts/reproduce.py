@@ -12,11 +12,11 @@ the standard deviation between the seeds of that run, or of the runs with two se
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import math
 import statistics
-import subprocess
 import sys
 import zlib
 from collections import defaultdict
@@ -27,6 +27,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout need not be installed
 
 from graphgps_pearl import config
+from graphgps_pearl.processes import start_child
 from graphgps_pearl.runs.folder import config_folder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -127,10 +128,17 @@ def main(arguments: Sequence[str] | None = None, file: Path = RUNS) -> None:
         return
     run = choose(runs, args)
     print(show(run, runs), flush=True)
-    command = [sys.executable, str(ROOT / "main.py"), *run.command(words)]
-    if subprocess.run(command, check=False).returncode:
+    if train([sys.executable, str(ROOT / "main.py"), *run.command(words)]):
         raise SystemExit("the run did not end well; if it was interrupted, the same command continues it")
     compare(run, runs, result_of(words, run))
+
+
+def train(command: Sequence[str]) -> int:
+    """Run a command to its end; its exit code. Ctrl-C reaches it too, and it is given the time to save."""
+    process = start_child(command)
+    while True:
+        with contextlib.suppress(KeyboardInterrupt):
+            return process.wait()
 
 
 def result_of(words: Sequence[str], run: Run) -> dict[str, float]:
@@ -144,7 +152,7 @@ def result_of(words: Sequence[str], run: Run) -> dict[str, float]:
 def compare(run: Run, runs: Sequence[Run], best: dict[str, float]) -> None:
     """Print both, and fail where they differ by more than three deviations."""
     spread, _ = deviation(run, runs)
-    test = best[f"test_{run.metric}"]
+    test = best.get(f"test_{run.metric}", math.nan)
     verdict = "as expected" if abs(test - run.test) <= 3 * spread else "not as expected"
     if math.isnan(spread):
         verdict = "no deviation is known to compare with"

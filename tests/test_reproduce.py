@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -64,3 +67,30 @@ def test_a_run_is_trained_and_compared(
     assert "not as expected" in capsys.readouterr().out.splitlines()[-1]
     with pytest.raises(SystemExit, match="2 runs fit"):
         reproduce.main(["quickstart"], file)
+
+
+SAVES_SLOWLY = """
+import pathlib, signal, sys, time
+def save(number, frame):
+    time.sleep(1)
+    pathlib.Path(sys.argv[1]).write_text("saved")
+    sys.exit(130)
+signal.signal(signal.SIGINT, save)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_an_interrupted_run_is_given_the_time_to_save(tmp_path: Path) -> None:
+    child = [sys.executable, "-c", SAVES_SLOWLY, str(tmp_path / "trace")]
+    script = (
+        f"import sys; sys.path.append({str(SCRIPTS)!r}); import reproduce; print(reproduce.train({child!r}))"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == "ready\n"
+    os.killpg(parent.pid, signal.SIGINT)  # as a terminal does
+    assert parent.communicate(timeout=60)[0] == "130\n"
+    assert (tmp_path / "trace").read_text() == "saved"
