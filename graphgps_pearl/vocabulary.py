@@ -93,7 +93,7 @@ EXTRA_METRICS = {  # by what is predicted for and dataset.task_type
     ("edge", "classification_binary"): ("mrr", "hits@1", "hits@3", "hits@10"),
 }
 SMALLER_IS_BETTER = frozenset({"loss", "mae", "rmse"})
-OPTIMIZERS = ("adamW", "adam", "sgd", "adagrad")
+OPTIMIZERS = ("adamW", "adam", "sgd", "adagrad", "muon")
 SCHEDULERS = (
     *("none", "step", "cos", "cosine_with_warmup", "linear_with_warmup", "polynomial_with_warmup"),
     "reduce_on_plateau",

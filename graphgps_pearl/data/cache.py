@@ -6,7 +6,6 @@ writes its own temporary file, the contents are equal, and the last rename wins.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -136,8 +135,7 @@ def checksum(path: Path, memory: Path | None = None) -> str:
             md5.update(chunk)
     if memory is not None and stat.st_size > 1 << 22:
         known = {**_remembered(memory), stamp: md5.hexdigest()}
-        with contextlib.suppress(DataError):  # it only saves time, and prepared data may be read-only
-            write(memory, json.dumps(known, indent=1), verified=True)
+        write(memory, json.dumps(known, indent=1), verified=True)
     return md5.hexdigest()
 
 

@@ -23,6 +23,7 @@ from graphgps_pearl.errors import UserError
 from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.losses import Loss
 from graphgps_pearl.training.metrics import Custom, EpochMetrics, Moments, count_labels
+from graphgps_pearl.training.muon import matrices_of
 from graphgps_pearl.training.processes import connected, total
 from graphgps_pearl.training.schedules import make_optimizer, make_plateau, make_schedule
 
@@ -135,7 +136,12 @@ class GraphTask(pl.LightningModule):
         o = self.optim
         parameters = [p for p in self.parameters() if p.requires_grad]
         optimizer = make_optimizer(
-            o.optimizer, parameters, base_lr=o.base_lr, weight_decay=o.weight_decay, momentum=o.momentum
+            o.optimizer,
+            parameters,
+            base_lr=o.base_lr,
+            weight_decay=o.weight_decay,
+            momentum=o.momentum,
+            matrices=matrices_of(self.network),
         )
         if o.scheduler == "reduce_on_plateau":
             self.plateau = make_plateau(

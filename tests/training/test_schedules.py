@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from graphgps_pearl.training.schedules import make_optimizer, make_schedule
+from graphgps_pearl.vocabulary import OPTIMIZERS
 
 
 def test_cosine_with_warmup_has_the_published_shape():
@@ -42,7 +43,7 @@ def test_none_and_cos():
     assert make_schedule("cos", max_epoch=8)(4) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("name", ["adamW", "adam", "sgd", "adagrad"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimiser_takes_a_step(name):
     weight = torch.nn.Parameter(torch.ones(3))
     optimizer = make_optimizer(name, [weight], base_lr=0.1, weight_decay=0.01)
