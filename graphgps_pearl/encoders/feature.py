@@ -20,7 +20,8 @@ from graphgps_pearl.encoders.compose import (
     required_by,
     resolve,
 )
-from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.ogb_features import ogb_features
 
 
 def _parts(cfg: Any) -> list[Part]:
@@ -37,16 +38,26 @@ def required_transforms(cfg: Any) -> list[BaseTransform]:
 
 def check_features(cfg: Any, graph: Data) -> None:
     """Make sure that a graph has what the encoders of OGB's features read; the others say so themselves."""
-    wanted = [
-        ("node_encoder", cfg.dataset.node_encoder_name.split("+")[0], "Atom", graph.x, "LinearNode"),
-        ("edge_encoder", cfg.dataset.edge_encoder_name, "Bond", graph.edge_attr, "LinearEdge or DummyEdge"),
-    ]
-    for key, name, reads_ogb, features, others in wanted:
-        if cfg.dataset[key] and name == reads_ogb and (features is None or features.is_floating_point()):
-            has = "none" if features is None else "real-valued ones"
-            raise ConfigError(
-                f"dataset.{key}_name: {name} reads OGB's integer features and {cfg.dataset.name} has {has}; "
-                f"use {others}, or other dataset.features"
+    if cfg.dataset.node_encoder and cfg.dataset.node_encoder_name.split("+")[0] == "Atom":
+        _check_ogb(cfg, graph, "x", "node_encoder_name: Atom", "atoms", "LinearNode")
+    if cfg.dataset.edge_encoder and cfg.dataset.edge_encoder_name == "Bond":
+        _check_ogb(cfg, graph, "edge_attr", "edge_encoder_name: Bond", "bonds", "LinearEdge or DummyEdge")
+
+
+def _check_ogb(cfg: Any, graph: Data, attribute: str, encoder: str, what: str, others: str) -> None:
+    features, ogb = getattr(graph, attribute, None), ogb_features()
+    if features is None or features.is_floating_point():
+        has = "none" if features is None else "real-valued ones"
+        raise ConfigError(
+            f"dataset.{encoder} reads OGB's integer features and {cfg.dataset.name} has {has}; "
+            f"use {others}, or other dataset.features"
+        )
+    sizes = ogb.get_atom_feature_dims() if what == "atoms" else ogb.get_bond_feature_dims()
+    for column, (values, size) in enumerate(zip(features.t(), sizes, strict=False)):
+        wrong = values[(values < 0) | (values >= size)]
+        if len(wrong):
+            raise DataError(
+                f"{attribute} has {int(wrong[0])} in column {column}, where OGB's {what} have 0 to {size - 1}"
             )
 
 

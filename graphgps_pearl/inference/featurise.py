@@ -10,7 +10,7 @@ from yacs.config import CfgNode
 
 from graphgps_pearl import encoders
 from graphgps_pearl.data import BadRowError, molecules
-from graphgps_pearl.errors import DataError
+from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.inference.facts import SMILES_FORMATS, ModelFacts
 
 Featuriser = Callable[[str], tuple[Data, list[int]]]
@@ -61,6 +61,8 @@ def featuriser(cfg: CfgNode, facts: ModelFacts) -> Featuriser:
     transforms = encoders.required_transforms(cfg)
 
     def graph_of(smiles: str) -> tuple[Data, list[int]]:
+        if not isinstance(smiles, str):
+            raise BadRowError(f"the SMILES is {smiles!r}, which is not text")
         molecule = molecules.parse(smiles.strip())
         order = list(range(molecule.GetNumAtoms()))
         if cfg.dataset.format not in _SPELLED_AS_PUBLISHED:
@@ -78,7 +80,11 @@ def featuriser(cfg: CfgNode, facts: ModelFacts) -> Featuriser:
 
 
 def prepare_graph(
-    graph: Data, number: int, facts: ModelFacts, transforms: Sequence[Callable[[Data], Data]]
+    graph: Data,
+    number: int,
+    cfg: CfgNode,
+    facts: ModelFacts,
+    transforms: Sequence[Callable[[Data], Data]],
 ) -> Data:
     """A user's graph with what the encoders need; DataError where it is unlike those of the training."""
 
@@ -107,8 +113,14 @@ def prepare_graph(
         require(fits, f"edge_attr is {shape}, not {[edges.size(1), facts.edge_dim]}")
     if facts.task == "edge":
         require("edge_index_labeled" in graph, "has no edge_index_labeled, the pairs to predict for")
-        kept.edge_index_labeled = graph.edge_index_labeled
+        kept.edge_index_labeled = pairs = graph.edge_index_labeled
+        inside = bool(((pairs >= 0) & (pairs < len(x))).all())
+        require(inside, f"edge_index_labeled names nodes beyond the {len(x)} of x")
         kept.edge_label = torch.zeros(graph.edge_index_labeled.size(1))
+    try:
+        encoders.check_features(cfg, kept)
+    except UserError as error:
+        raise DataError(f"graph {number}: {error}") from error
     for transform in transforms:
         kept = transform(kept)
     return kept

@@ -168,8 +168,8 @@ class Model:
                 "predict_graphs(batch.to_data_list())"
             )
         tables = self._tables(tables)
-        transforms = encoders.required_transforms(self.cfg)
-        prepared = [prepare_graph(graph, i, self.facts, transforms) for i, graph in enumerate(graphs)]
+        context = (self.cfg, self.facts, encoders.required_transforms(self.cfg))
+        prepared = [prepare_graph(graph, i, *context) for i, graph in enumerate(graphs)]
         outputs: list[Any] = [0.0] * len(prepared)
         for batch, members in self._batches(prepared, batch_size):
             for table in range(tables):

@@ -1,5 +1,7 @@
 """From SMILES to graphs: what cannot be read has a reason, what is unusual is read."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from rdkit import Chem
 from torch_geometric.data import Batch, Data
 
 import graphgps_pearl
+from graphgps_pearl.data import molecules
 from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.inference.loading import load, untrained
 
@@ -70,6 +73,30 @@ def test_graphs_that_are_none_are_named(graph, said):
     model, good = load("zinc-bpearl", "cpu"), Data(x=ATOMS, edge_index=EDGES, edge_attr=BONDS)
     with pytest.raises(DataError, match=f"^graph 1: {said}"):
         model.predict_graphs([good, graph])
+
+
+@pytest.mark.parametrize(
+    ("attribute", "shift", "said"),
+    [
+        ("x", 500, r"x has 505 in column 0, where OGB's atoms have 0 to 118"),
+        ("x", -9, r"x has -4 in column 0, where OGB's atoms have 0 to 118"),
+        ("edge_attr", 50, r"edge_attr has 50 in column 0, where OGB's bonds have 0 to 4"),
+        ("x", 0.5, "Atom reads OGB's integer features"),
+    ],
+)
+def test_features_that_ogb_does_not_have_are_named(attribute, shift, said):
+    model, graph = load("wehi-logp", "cpu"), molecules.to_graph(molecules.parse("COC"), "ogb")
+    other = graph.clone()
+    other[attribute] = other[attribute] + shift
+    with pytest.raises(DataError, match=f"^graph 1: .*{said}"):
+        model.predict_graphs([graph, other])
+
+
+def test_what_is_no_text_is_no_smiles():
+    """A column of pandas has NaN or None where there is nothing."""
+    found = load("wehi-logp", "cpu").predict(["CCO", None, float("nan")])
+    assert set(found.errors) == {1, 2} and "not text" in found.errors[1]
+    assert math.isfinite(found.values[0, 0])
 
 
 def test_one_graph_is_no_list():

@@ -12,6 +12,7 @@ from attacks import folders as hostile
 
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.inference import folder as folders
+from graphgps_pearl.inference.loading import load
 from graphgps_pearl.inference.shipped import SHIPPED
 
 SHIPPED_MODEL = SHIPPED / "wehi-logp"
@@ -50,6 +51,11 @@ def test_a_wrong_bit_is_never_used(model, name):
             assert name in str(error)
         else:  # only the layout of the JSON
             assert name == "model.json" and json.loads(content) == description
+
+
+def test_a_seed_is_no_size(trained):
+    run = trained("Atom+RPEARL", "posenc_RPEARL.eval_seed", "2000000000", "optim.max_epoch", "1")
+    assert load(run, "cpu").predict(["CCO"]).errors == {}
 
 
 def test_an_edited_card_is_mentioned_and_no_more(model, caplog):

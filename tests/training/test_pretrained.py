@@ -145,6 +145,11 @@ def test_nodes_and_pairs_are_predicted_graph_by_graph(tmp_path: Path, text: str,
         rows = graph.num_nodes if text == PATTERN else graph.edge_index_labeled.size(1)
         assert values.shape == (rows, 1) and (values >= 0).all() and (values <= 1).all()
         assert np.allclose(model.predict_graphs([graph])[0], values, atol=1e-6)
+    if task == "edge":  # else it would be a node of the next graph
+        beyond = graphs[0].clone()
+        beyond.edge_index_labeled = beyond.edge_index_labeled + beyond.num_nodes
+        with pytest.raises(DataError, match="graph 1: edge_index_labeled names nodes beyond"):
+            model.predict_graphs([graphs[1], beyond, graphs[1]])
 
 
 def test_without_wandb_a_line_says_so(zinc: Path, caplog, monkeypatch) -> None:
