@@ -27,10 +27,11 @@ from graphgps_pearl.training.task import GraphTask
 EMA = ("train.ema_decay", "0.8")
 NORMS = ("train.bn_reestimate", "20")
 OPTIONS = [EMA, NORMS, (*EMA, *NORMS)]
+MUON = ("optim.optimizer", "muon", "optim.momentum", "0.95")
 KEPT = ("training_weights", "average")
 
 
-@pytest.mark.parametrize("words", OPTIONS, ids="-".join)
+@pytest.mark.parametrize("words", [*OPTIONS, MUON], ids="-".join)
 @pytest.mark.parametrize(("method", "step"), [("training_step", 6), ("validation_step", 2)])
 def test_interrupted_and_resumed_is_never_interrupted(runs, monkeypatch, words, method, step):
     runs.train(*words, tag="whole")
