@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
+from graphgps_pearl.training.processes import total
 from graphgps_pearl.training.task import GraphTask
 
 _PREFIX = "network."
@@ -114,7 +115,10 @@ class EvaluationWeights(pl.Callback):
 
 @torch.no_grad()
 def reestimate(network: nn.Module, batches: Iterable[Batch]) -> None:
-    """Set the running statistics of all batch norms to the mean over these batches, in place."""
+    """Set the running statistics of all batch norms to the mean over these batches, in place.
+
+    A batch weighs as many graphs as it has: the last one may be small.
+    """
     network.eval()
     norms: list[Any] = [m for m in network.modules() if isinstance(getattr(m, "running_mean", None), Tensor)]
     momentum = [norm.momentum for norm in norms]
@@ -126,11 +130,12 @@ def reestimate(network: nn.Module, batches: Iterable[Batch]) -> None:
     count = 0
     for batch in batches:
         network(batch)
-        count += 1
-        for total, tensor in zip(sums, statistics, strict=True):
-            total += tensor
-    for total, tensor in zip(sums, statistics, strict=True):
-        tensor.copy_(total / count)
+        graphs = int(total(torch.tensor(batch.num_graphs)))
+        count += graphs
+        for summed, tensor in zip(sums, statistics, strict=True):
+            summed += graphs * tensor
+    for summed, tensor in zip(sums, statistics, strict=True):
+        tensor.copy_(summed / count)
     for norm, old in zip(norms, momentum, strict=True):
         norm.momentum = old
     network.eval()

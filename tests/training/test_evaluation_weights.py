@@ -12,7 +12,7 @@ from helpers.small_runs import assert_equal, assert_same_run, checkpoint, number
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.optim.swa_utils import AveragedModel
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.nn.norm import BatchNorm
 
 from graphgps_pearl import config, data, encoders, networks
@@ -113,21 +113,34 @@ def test_whole_numbers_are_copied_and_not_averaged() -> None:
     assert torch.equal(average.module.index, network.index)
 
 
+class OfNodes(nn.Sequential):
+    """Layers on the nodes of a batch."""
+
+    def forward(self, batch):
+        return super().forward(batch.x)
+
+
 def test_reestimation_gives_the_statistics_of_the_evaluated_function():
+    """The mean over the graphs: a last batch of few does not count as much as a whole one."""
     torch.manual_seed(0)
-    network = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 4), BatchNorm(4, allow_single_element=True))
+    network = OfNodes(nn.Dropout(0.5), nn.Linear(3, 4), BatchNorm(4, allow_single_element=True))
     network = network.double().train()
     for _ in range(5):
-        network(torch.randn(7, 3, dtype=torch.float64))  # statistics of something else
-    batches = [torch.randn(size, 3, dtype=torch.float64) + size for size in (50, 60)]
+        network(Data(x=torch.randn(7, 3, dtype=torch.float64)))  # statistics of something else
+    sizes = (50, 7)
+    batches = [
+        Batch.from_data_list([Data(x=torch.randn(4, 3).double() + size) for _ in range(size)])
+        for size in sizes
+    ]
     before, norm = torch.get_rng_state(), network[2].module
     reestimate(network, batches)
     assert torch.equal(torch.get_rng_state(), before)
     assert not network[2].training
     assert norm.momentum == 0.1
-    hidden = [network[1](batch) for batch in batches]
+    hidden = [network[1](batch.x) for batch in batches]
     for running, function in ((norm.running_mean, torch.mean), (norm.running_var, torch.var)):
-        expected = torch.stack([function(h, dim=0) for h in hidden]).mean(0)
+        terms = [size * function(h, dim=0) for size, h in zip(sizes, hidden, strict=True)]
+        expected = torch.stack(terms).sum(0) / sum(sizes)
         torch.testing.assert_close(running, expected, rtol=1e-10, atol=1e-12)
 
 
