@@ -106,7 +106,7 @@ def fit(cfg: CfgNode, folder: RunFolder, *, with_validation: bool) -> dict[str, 
         # A model that was fitted to the validation split says nothing there.
         chosen = models if split in (splits[0], selection) else refitted
         scores = EpochMetrics(known.task_type, bundle.moments)
-        predictions = _scores(chosen, counts[split], known.task_type)
+        predictions = _scores(chosen, counts[split], known.task_type, bundle.spec.dim_out or 1)
         loss = make_loss(cfg.model.loss_fun, known.task_type)(predictions, labels[split])
         scores.update(predictions, labels[split], loss)
         row |= {f"{split}_{name}": value for name, value in scores.compute().items()}
@@ -159,15 +159,17 @@ def _fitted(counts: Counts, labels: Tensor, task_type: str, seed: int, threads: 
     return models
 
 
-def _scores(models: Sequence[Any], counts: Counts, task_type: str) -> Tensor:
-    """Predicted targets, or logits, [molecules, columns]; 0 where there is no model."""
-    if task_type == "classification" and models[0] is not None:
+def _scores(models: Sequence[Any], counts: Counts, task_type: str, dim_out: int) -> Tensor:
+    """Predicted targets, or logits, [molecules, dim_out]; 0 where there is no model."""
+    if task_type == "classification":
+        out = np.zeros((len(counts), dim_out))
         model = models[0]
-        scores = model.predict(counts, raw_score=True).reshape(len(counts), -1)
-        if len(model.classes_) == 2:
-            scores = np.concatenate((np.zeros_like(scores), scores), axis=1)
-        out = np.full((len(counts), int(model.classes_.max()) + 1), scores.min() - 1)
-        out[:, model.classes_] = scores
+        if model is not None:
+            scores = model.predict(counts, raw_score=True).reshape(len(counts), -1)
+            if len(model.classes_) == 2:
+                scores = np.concatenate((np.zeros_like(scores), scores), axis=1)
+            out[:] = scores.min() - 1  # of classes that it was not fitted to
+            out[:, model.classes_] = scores
         return torch.from_numpy(out).float()
     columns = [
         np.zeros(len(counts)) if model is None else model.predict(counts, **_raw(task_type))

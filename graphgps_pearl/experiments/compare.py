@@ -72,7 +72,8 @@ def with_encoders(
             chosen.append((file, list(overrides)))
             continue
         name = data_encoder if encoder == "none" else f"{data_encoder}+{encoder}"
-        chosen.append((base, [*overrides, "dataset.node_encoder_name", name, "name_tag", encoder]))
+        tag = f"{encoder}-{cfg.name_tag}" if cfg.name_tag else encoder
+        chosen.append((base, [*overrides, "dataset.node_encoder_name", name, "name_tag", tag]))
     return chosen
 
 
@@ -101,14 +102,46 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
 
     def work() -> None:
         jobs = _jobs(args)
-        failed = _train(jobs, args.jobs)
         names = list(dict.fromkeys(job.folder.parent.name for job in jobs))
         out_dir = jobs[0].folder.parent.parent
+        _require_comparable(jobs)
+        _require_shown(jobs, [*names, *_fingerprints(out_dir, names)], args.baseline, args.split)
+        failed = _train(jobs, args.jobs)
         show(out_dir, [*names, *_fingerprints(out_dir, names)], args.baseline, args.split)
         if failed:
             raise UserError(f"{failed} of {len(jobs)} runs failed (see above); the same command retries them")
 
     return run_command(work)
+
+
+def _require_comparable(jobs: Sequence[Job]) -> None:
+    """Every run has a folder of its own, and all are in one out_dir."""
+    owners: dict[Path, Job] = {}
+    for job in jobs:
+        other = owners.setdefault(job.folder, job)
+        if other is not job:
+            which = f"{other.file} and {job.file}" if other.file != job.file else f"{job.file}, given twice,"
+            raise UserError(f"{which} would both train in {job.folder}: leave one out, or rename its file")
+        if job.folder.parent.parent != jobs[0].folder.parent.parent:
+            raise UserError(
+                f"out_dir: {job.file} has {job.folder.parent.parent} and {jobs[0].file} has "
+                f"{jobs[0].folder.parent.parent}; give out_dir DIR for all of them"
+            )
+
+
+def _require_shown(
+    jobs: Sequence[Job], names: Sequence[str], baseline: str | None, split: str | None
+) -> None:
+    """What the table is to be made with is known before the first run, not after the last."""
+    if baseline is not None and baseline not in names:
+        raise UserError(f"--baseline {baseline}: is not compared here; there are {', '.join(names)}")
+    if split is None:
+        return
+    from graphgps_pearl.data import declared
+
+    splits = dict.fromkeys(s for job in jobs for s in declared(config.load(job.file, job.overrides)).splits)
+    if split not in splits:
+        raise UserError(f"--split {split}: there is no such split; there are {', '.join(splits)}")
 
 
 def _fingerprints(out_dir: Path, names: Sequence[str]) -> list[str]:

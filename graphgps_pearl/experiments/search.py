@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from graphgps_pearl.experiments.jobs import Ending, Job, how_to_continue, run_jo
 from graphgps_pearl.experiments.live import Live, Selection
 from graphgps_pearl.experiments.search_space import Dimension, parse_space
 from graphgps_pearl.processes import say_when_stopped
-from graphgps_pearl.runs.folder import RunFolder, config_folder, first_change, settings
+from graphgps_pearl.runs.folder import HARMLESS_KEYS, RunFolder, config_folder, first_change, settings
 from graphgps_pearl.runs.lock import exclusive
 
 if TYPE_CHECKING:
@@ -298,13 +299,16 @@ class Search:
         best = self.study.best_trial
         overrides = [*self.overrides, *(str(word) for pair in best.params.items() for word in pair)]
         tree = CfgNode()
-        for key, value in best.params.items():
-            put(tree, key, value)
+        for key, text in zip(overrides[::2], overrides[1::2], strict=True):
+            name = config.RENAMED.get(key, key)
+            if name not in HARMLESS_KEYS:
+                put(tree, name, config.read(name, text))
+        command = shlex.join(["graphgps-pearl", "train", "--cfg", config.shown(self.file), *overrides])
         return (
             f"\nbest: trial {_folder_number(best)}, {self.selection.label} {best.value:.4f} "
             f"({numbers})\n\n"
             f"as a config beside {self.file.name}:\n\nbase: {self.file.name}\n{config.dump(tree)}\n"
-            f"as overrides:\n\ngraphgps-pearl train --cfg {config.shown(self.file)} {' '.join(overrides)}\n\n"
+            f"as overrides:\n\n{command}\n\n"
             f"study: {self.storage}\ncurves: tensorboard --logdir {self.folder} --host localhost"
         )
 

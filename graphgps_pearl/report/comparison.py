@@ -167,7 +167,7 @@ def compare_all(
     groups: Sequence[Group], baseline: str | None = None, split: str | None = None
 ) -> list[Comparison]:
     """The comparison of every group that has finished runs; UserError where ``baseline`` or ``split`` is in
-    none of them, or nothing is finished."""
+    none of the groups, or nothing is finished."""
     found = [(group, compare(group, baseline, split)) for group in groups]
     comparisons = [comparison for _, comparison in found if comparison is not None]
     unfinished = [
@@ -182,7 +182,9 @@ def compare_all(
     comparisons[-1].notes.extend(f"in no table: {text}" for text in unfinished)
     names = [line.name for comparison in comparisons for line in comparison.lines]
     if baseline is not None and baseline not in names:
-        raise UserError(f"the baseline {baseline!r} has no finished run; there are {', '.join(names)}")
+        if not any(baseline in group.runs for group in groups):
+            raise UserError(f"there is no baseline {baseline!r}; there are {', '.join(names)}")
+        comparisons[-1].notes.append(f"no p-values: the baseline {baseline} has no finished run")
     splits = dict.fromkeys(s for comparison in comparisons for s in comparison.splits)
     if split is not None and split not in splits:
         raise UserError(f"there is no split {split!r}; there are {', '.join(splits)}")

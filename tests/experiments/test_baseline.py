@@ -143,3 +143,16 @@ def test_peptides_func_comes_within_a_hundredth_of_the_published(tmp_path: Path,
     assert main(["baseline", "peptides-func-none", "--with-validation", *real]) == 0
     best = result(tmp_path, "peptides-func-none-ecfp-all")["best"]
     assert best["test_ap"] == pytest.approx(0.746, abs=0.01)
+
+
+def test_a_class_that_only_the_test_split_has(tmp_path: Path) -> None:
+    arguments = csv_config(tmp_path, "classification", [["a"], ["b"]] * 150)
+    table = (tmp_path / "mine.csv").read_text().splitlines()
+    count = len(table) - 1
+    sets = ["train"] * (count - 20) + ["val"] * 10 + ["test"] * 10
+    cells = [line.rsplit(",", 1) for line in table[1:]]
+    lines = [f"{s},{y if w != 'test' else 'c'},{w}" for (s, y), w in zip(cells, sets, strict=True)]
+    (tmp_path / "mine.csv").write_text("\n".join([f"{table[0]},set", *lines]) + "\n")
+    split = ["dataset.split_mode", "standard", "dataset.split_column", "set"]
+    assert main(["baseline", "quickstart", *arguments, *split]) == 0
+    assert result(tmp_path, "quickstart-ecfp")["best"]["test_accuracy"] == 0

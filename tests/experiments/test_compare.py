@@ -1,5 +1,6 @@
 """``compare``: which runs it plans, and how it ends."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -180,3 +181,36 @@ def test_words_may_stand_right_behind_the_encoders(tmp_path, monkeypatch, capsys
     assert capsys.readouterr().out.splitlines() == [
         f"{name}: with the settings of quickstart" for name in ("none", "BPEARL")
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    (
+        (
+            ["small.yaml", "other/small.yaml"],
+            "small.yaml and .*other/small.yaml would both train in .*small/0",
+        ),
+        (
+            ["--base", "small.yaml", "--encoders", "none", "none"],
+            "small.yaml, given twice, would both train in",
+        ),
+        (
+            ["small.yaml", "elsewhere.yaml"],
+            "out_dir: .*elsewhere.yaml has there and .*small.yaml has results",
+        ),
+        (["small.yaml", "--baseline", "smal"], "--baseline smal: is not compared here; there are small"),
+        (["small.yaml", "--split", "tets"], "--split tets: .* there are train, val, test"),
+    ),
+)
+def test_what_cannot_be_compared_is_found_before_the_first_run(folder, capsys, words, said):
+    (folder / "other").mkdir()
+    (folder / "other" / "small.yaml").write_text(CONFIG.replace("layers: 1", "layers: 2"))
+    (folder / "elsewhere.yaml").write_text(f"{CONFIG}out_dir: there\n")
+    assert compare_command([*words, "dataset.dir", "data"]) == 2
+    assert re.search(said, capsys.readouterr().err)
+    assert not (folder / "results").exists()
+
+
+def test_a_tag_of_the_users_is_kept_with_encoders():
+    ((_, words),) = with_encoders(config.find("quickstart"), ["RWSE"], ["name_tag", "mine"])
+    assert config.load(config.find("quickstart"), words).name_tag == "RWSE-mine"

@@ -133,7 +133,7 @@ def test_the_validation_metric_decides_and_the_answer_can_be_pasted(folder, monk
     assert (pasted.optim.base_lr, pasted.gt.layers) == (0.002, 2)
     delta = said.split("as a config beside small.yaml:\n\n")[1].split("\n\nas overrides")[0]
     (folder / "best.yaml").write_text(delta)
-    assert config.load("best.yaml").optim.base_lr == 0.002
+    assert (config.load("best.yaml").optim.base_lr, config.load("best.yaml").gt.layers) == (0.002, 2)
 
 
 def test_an_interrupted_search_goes_on_with_the_trial_that_was_running(folder, monkeypatch, capsys):

@@ -25,7 +25,7 @@ def test_the_report_command_writes_every_form(results, capsys):
     ("words", "said"),
     [
         (["nowhere"], "nowhere: there is no such folder"),
-        ([".", "--baseline", "zinc-rwse"], "the baseline 'zinc-rwse' has no finished run"),
+        ([".", "--baseline", "zinc-rwse"], "there is no baseline 'zinc-rwse'; there are"),
         ([".", "--split", "ood"], "there is no split 'ood'; there are train, val, test"),
         ([".", "absent"], "holds no runs"),
     ],

@@ -6,6 +6,7 @@ import pytest
 from helpers.reports import comparisons, write
 from scipy import stats
 
+from graphgps_pearl.errors import UserError
 from graphgps_pearl.report.comparison import paired_p_value, spread
 from graphgps_pearl.report.rendering import as_csv, as_markdown, as_text
 
@@ -126,3 +127,12 @@ def test_runs_with_other_data_are_named(tmp_path):
     (tmp_path / "b" / "1" / "data.json").write_text('{"identity": "2"}')
     (note,) = (note for note in comparisons(tmp_path)[0].notes if "other data" in note)
     assert note.endswith(": b, seed 1")
+
+
+def test_a_baseline_that_is_not_finished_takes_no_table_away(tmp_path):
+    write(tmp_path, "a", "Atom", 0, 0.1)
+    write(tmp_path, "b", "Atom", 0, None)
+    (found,) = comparisons(tmp_path, baseline="b")
+    assert found.notes[-1] == "no p-values: the baseline b has no finished run"
+    with pytest.raises(UserError, match="no baseline 'c'; there are a"):
+        comparisons(tmp_path, baseline="c")
