@@ -146,7 +146,7 @@ def compare(group: Group, baseline: str | None = None, split: str | None = None)
     for some in kept.values():
         notes += _without_number(some, f"{chosen}_{metric}")
     odd = other_data([run for some in kept.values() for run in some])
-    notes += [odd] if odd else []
+    notes += [*([odd] if odd else []), *_other_conditions(kept)]
     verdict = judge(lines, chosen, selected, metric, larger_is_better=result["larger_is_better"])
     return Comparison(
         title=group.title,
@@ -199,6 +199,28 @@ def _left_out(runs: Sequence[Run], kept: Sequence[Run]) -> list[str]:
         for run in runs
         if run not in kept
     ]
+
+
+def _other_conditions(runs: Mapping[str, Sequence[Run]]) -> list[str]:
+    """In what configs differ that makes their figures less comparable: splits of the same seed, epochs."""
+    notes = []
+    indices: dict[int, dict[str, int]] = {}
+    for name, some in runs.items():
+        for run in some:
+            indices.setdefault(run.seed, {})[name] = run.settings["dataset.split_index"]
+    seed = next((seed for seed, found in indices.items() if len(set(found.values())) > 1), None)
+    if seed is not None:
+        listed = ", ".join(f"{name} {index}" for name, index in indices[seed].items())
+        notes.append(f"not the same graphs: dataset.split_index of seed {seed} is {listed}")
+    epochs = {
+        name: some[0].settings["optim.max_epoch"]
+        for name, some in runs.items()
+        if not some[0].encoder.startswith("ECFP")
+    }
+    if len(set(epochs.values())) > 1:
+        listed = ", ".join(f"{name} {count}" for name, count in epochs.items())
+        notes.append(f"not the same schedule: optim.max_epoch is {listed}")
+    return notes
 
 
 def _without_number(runs: Sequence[Run], column: str) -> list[str]:

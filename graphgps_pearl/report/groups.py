@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from graphgps_pearl.runs.results import Run
 
 #: Settings that decide which graphs are trained, selected and tested on.
-_KEYS = ("format", "name", "path", "subset", "target_columns", "task_type", "split_mode", "split")
+_KEYS = (
+    *("format", "name", "path", "subset", "smiles_column", "target_columns", "slic_compactness", "task_type"),
+    *("split_mode", "split", "split_column"),
+)
 
 
 @dataclass(frozen=True)

@@ -150,8 +150,10 @@ def write_report(comparisons: Sequence[Comparison], folder: Path) -> Path:
         "report.json": json.dumps({"groups": [c.to_json() for c in comparisons]}, indent=2) + "\n",
         "report.html": as_html(comparisons, plots, molecules),
     }
-    for comparison in comparisons:
-        prefix = f"{Group(comparison.title, {}).slug}-" if len(comparisons) > 1 else ""
+    slugs = [Group(c.title, {}).slug for c in comparisons]
+    for i, comparison in enumerate(comparisons):
+        number = f"-{i + 1}" if slugs.count(slugs[i]) > 1 else ""
+        prefix = f"{slugs[i]}{number}-" if len(comparisons) > 1 else ""
         contents |= {f"{prefix}{plot.name}": plot.png for plot in plots[comparison.title]}
     for name, content in contents.items():
         write_atomically(folder / name, content)

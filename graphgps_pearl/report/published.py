@@ -11,6 +11,8 @@ from typing import Any
 def dataset_title(config: Mapping[str, Any]) -> str | None:
     """The name under which a dataset's published figures stand, or None."""
     fmt, name = config["dataset"]["format"], config["dataset"]["name"].lower()
+    if fmt == "csv":  # its name is the user's own
+        return None
     if fmt == "PyG-ZINC" and name == "subset":
         return "ZINC-12k"
     if name in ("peptides-structural", "peptides-struct"):

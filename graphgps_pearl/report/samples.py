@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+log = logging.getLogger(__name__)
 
 FILE = "samples.csv"
 
@@ -27,11 +30,14 @@ def by_samples(points: Sequence[Point]) -> Iterator[tuple[int, list[Point]]]:
 
 
 def read(path: Path) -> tuple[str, list[Point]] | None:
-    """What ``evaluate-samples`` has left in a run folder, or None."""
+    """What ``evaluate-samples`` has left in a run folder, or None (with a line where it is damaged)."""
     if not (path / FILE).is_file():
         return None
-    with (path / FILE).open(newline="") as file:
-        header, *rows = csv.reader(file)
-    return header[2], [
-        Point(int(m), int(table), float(value), float(error)) for m, table, value, error in rows
-    ]
+    try:
+        with (path / FILE).open(newline="") as file:
+            header, *rows = csv.reader(file)
+        points = [Point(int(m), int(table), float(value), float(error)) for m, table, value, error in rows]
+        return header[2], points
+    except (ValueError, IndexError, csv.Error) as error:
+        log.warning("%s is left out: it is damaged (%s)", path / FILE, error)
+        return None

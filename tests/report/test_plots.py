@@ -15,6 +15,7 @@ from graphgps_pearl.report.plots import (
     mean_curve,
     time_unit,
 )
+from graphgps_pearl.report.samples import read as read_samples
 from graphgps_pearl.runs.folder import flatten
 from graphgps_pearl.runs.results import find_runs
 
@@ -120,3 +121,11 @@ def test_units_of_time():
         "minutes",
         "hours",
     ]
+
+
+def test_a_damaged_table_of_samples_is_left_out(tmp_path, caplog):
+    for text in ("", "samples,table,test_mae,encoding_error\n1,0,x,0.5\n"):
+        (tmp_path / "samples.csv").write_text(text)
+        assert read_samples(tmp_path) is None
+        assert "samples.csv is left out: it is damaged" in caplog.text
+        caplog.clear()

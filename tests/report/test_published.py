@@ -21,3 +21,7 @@ def test_fingerprints_are_among_the_figures_of_peptides(results):
     config = {"dataset": {"format": "OGB", "name": "peptides-functional"}}
     assert dataset_title(config) == "Peptides-func"
     assert all("± " not in row[4][-2:] for row in published_rows(comparisons(results)[0]))
+
+
+def test_a_table_of_the_users_own_has_no_published_figures():
+    assert dataset_title({"dataset": {"format": "csv", "name": "peptides-struct"}}) is None
