@@ -12,12 +12,11 @@ from torch_geometric.graphgym.config import cfg as active_cfg
 from graphgps_pearl.errors import DataError
 
 
-def _apply(linear: nn.Linear, features: Tensor, what: str) -> Tensor:
+def _apply(linear: nn.Linear, features: Tensor, misfit: str) -> Tensor:
+    """``misfit`` says what is wrong where there are other columns: {have} instead of {expected}."""
     features = features.view(-1, 1) if features.dim() == 1 else features
     if features.size(1) != linear.in_features:
-        raise DataError(
-            f"{what} features have {features.size(1)} columns, the encoder was built for {linear.in_features}"
-        )
+        raise DataError(misfit.format(have=features.size(1), expected=linear.in_features))
     return linear(features.to(linear.weight.dtype))
 
 
@@ -30,12 +29,15 @@ class LinearNodeEncoder(nn.Module):
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.x`` by its image."""
-        batch.x = _apply(self.encoder, batch.x, "node")
+        misfit = "node features have {have} columns, the encoder was built for {expected}"
+        batch.x = _apply(self.encoder, batch.x, misfit)
         return batch
 
 
 class LinearEdgeEncoder(nn.Module):
     """``batch.edge_attr`` [E, dataset.edge_encoder_dim_in] (or [E]) to [E, dim_emb]."""
+
+    misfit = "dataset.edge_encoder_dim_in: {expected}, but edges have {have} columns"
 
     def __init__(self, dim_emb: int, cfg: Any = None) -> None:
         super().__init__()
@@ -47,12 +49,14 @@ class LinearEdgeEncoder(nn.Module):
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.edge_attr`` by its image."""
-        batch.edge_attr = _apply(self.encoder, batch.edge_attr, "edge")
+        batch.edge_attr = _apply(self.encoder, batch.edge_attr, self.misfit)
         return batch
 
 
 class VOCEdgeEncoder(LinearEdgeEncoder):
     """``batch.edge_attr`` of superpixels: two columns for region boundaries, one for other graphs."""
+
+    misfit = "VOCEdge reads {expected} columns, and edges have {have}; use LinearEdge"
 
     def columns(self, dataset: Any) -> int:
         """By ``dataset.name``."""
@@ -61,6 +65,8 @@ class VOCEdgeEncoder(LinearEdgeEncoder):
 
 class PPAEdgeEncoder(LinearEdgeEncoder):
     """``batch.edge_attr`` [E, 7] of ogbg-ppa."""
+
+    misfit = "PPAEdge reads {expected} columns, and edges have {have}; use LinearEdge"
 
     def columns(self, dataset: Any) -> int:
         """Seven kinds of association."""

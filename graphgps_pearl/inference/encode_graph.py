@@ -27,6 +27,9 @@ def encode_graph(argv: Sequence[str] | None = None, prog: str | None = None) -> 
             raise UserError(f"-o {out}: expected a name that ends in .npy")
         if not edges_file.is_file():
             raise UserError(f"{edges_file}: there is no such file")
+        for option in ("block", "chunk"):
+            if getattr(args, option) < 1:
+                raise UserError(f"--{option} {getattr(args, option)}: expected a whole number from 1 up")
         if args.model and args.overrides:
             raise UserError(f"{args.overrides[0]}: settings are those of --model; leave one of the two out")
         from graphgps_pearl.inference.large_graph import Part, encode_large_graph, read_edges

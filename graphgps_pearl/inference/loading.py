@@ -81,6 +81,8 @@ def choose_device(device: str | torch.device | None) -> torch.device:
         torch.empty(0, device=chosen)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise UserError(f"device {str(device)!r} is not here ({str(error).splitlines()[0]})") from None
+    if chosen.type == "meta":
+        raise UserError("device 'meta' computes nothing; use cpu or cuda")
     return chosen
 
 

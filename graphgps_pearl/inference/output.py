@@ -38,6 +38,8 @@ class PredictionWriter:
             and self.path.samefile(source)
         ):
             raise UserError(f"{path}: is the file with the molecules; write the predictions to another one")
+        if self.path is not None and self.path.is_dir():
+            raise UserError(f"{path}: is a folder; name a file to write the predictions to")
         self._temporary = self.path and self.path.with_name(f".{self.path.name}.{os.getpid()}")
         self._written = False
 

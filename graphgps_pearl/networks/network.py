@@ -61,7 +61,8 @@ class PreLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[N, dim_in] to [N, dim_out]."""
-        x = self.act(self.dropout(self.norm(self.linear(x))))
+        x = self.linear(x.to(self.linear.weight.dtype))  # features that no encoder has read may be integers
+        x = self.act(self.dropout(self.norm(x)))
         return F.normalize(x, p=2.0, dim=1) if self.unit_rows else x
 
 

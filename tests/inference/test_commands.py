@@ -62,6 +62,15 @@ def test_export_does_not_replace_unless_asked(trained, model, tmp_path, capsys):
     assert "choose another name" in one_error(capsys)
 
 
+def test_a_folder_is_no_output_and_meta_no_device(tmp_path, capsys):
+    source = tmp_path / "m.smi"
+    source.write_text("CCO\n")
+    assert cli.main(["predict", "wehi-logp", str(source), "-o", str(tmp_path)]) == 2
+    assert f"{tmp_path}: is a folder" in one_error(capsys)
+    assert cli.main(["predict", "wehi-logp", str(source), "--device", "meta"]) == 2
+    assert "device 'meta'" in one_error(capsys)
+
+
 def test_mistakes_and_help_come_before_torch(tmp_path):
     script = (
         "import sys; from graphgps_pearl import cli\n"

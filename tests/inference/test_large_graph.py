@@ -110,6 +110,8 @@ def test_two_processes_give_the_same_bits(edges: np.ndarray, tmp_path: Path) -> 
         (np.array([[0, -1], [1, 2]]), [], "nodes -1 to 2"),
         (np.array([[0, 1], [1, 9]]), ["--num-nodes", "5"], "nodes 0 to 9"),
         (np.array([[0, 1], [1, 0]]), ["num_layer", "5"], "num_layers"),
+        (np.array([[0, 1], [1, 0]]), ["--block", "0"], "--block 0: expected a whole number from 1 up"),
+        (np.array([[0, 1], [1, 0]]), ["--chunk", "-1"], "--chunk -1: expected a whole number from 1 up"),
         (np.array([[0, 1], [1, 0]]), ["--model", "x", "num_layers", "5"], "--model"),
     ],
 )

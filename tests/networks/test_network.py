@@ -101,6 +101,14 @@ def test_encoding_enters_every_layer() -> None:
         model(batch)
 
 
+def test_whole_numbers_enter_the_first_linear_layer_as_they_are() -> None:
+    words = ("dataset.node_encoder", False, "dataset.node_encoder_name", "Atom", "gnn.layers_pre_mp", 1)
+    cfg = make(ZINC, *SMALL, *words)
+    batch = batch_of(cfg)
+    assert not batch.x.is_floating_point()
+    assert networks.build(cfg, 1, 1)(batch)[0].isfinite().all()
+
+
 def test_attention_bias_in_the_batch_reaches_every_layer() -> None:
     model, cfg = _build()
     batch = batch_of(cfg, (5, 3))
