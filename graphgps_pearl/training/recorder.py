@@ -139,10 +139,9 @@ class Recorder(pl.Callback):
         }
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Open the files, without the rows and events that are about to be written again."""
+        """Write the rows so far, without those that are about to be written again."""
         if trainer.is_global_zero:
             self.folder.write_metrics(self.columns, self.rows)
-            self._writer = SummaryWriter(str(self.folder.path), purge_step=trainer.current_epoch)
         trainer.should_stop = self._out_of_patience()
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -191,14 +190,18 @@ class Recorder(pl.Callback):
 
     @property
     def _loss_column(self) -> str:
-        return f"{self.column.rsplit('_', 1)[0]}_loss"
+        losses = [column for column in self.columns if column.endswith("_loss")]
+        fitting = [column for column in losses if self.column.startswith(column.removesuffix("loss"))]
+        return max(fitting, key=len)  # not what is before the last "_": a custom metric may have one
 
     def _out_of_patience(self) -> bool:
         return 0 < self.patience <= self.stale
 
     def _write(self, epoch: int) -> None:
         self.folder.write_metrics(self.columns, self.rows)
-        assert self._writer is not None
+        if self._writer is None:
+            # Not before: until training has begun a signal may end the run here and leave its thread.
+            self._writer = SummaryWriter(str(self.folder.path), purge_step=epoch)
         for tag, value in self.scalars().items():
             self._writer.add_scalar(tag, value, epoch)
         self._writer.flush()

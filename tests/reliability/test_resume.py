@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -12,6 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from graphgps_pearl import data
 from graphgps_pearl.runs.checkpoints import write_checkpoint
+from graphgps_pearl.runs.folder import RunFolder
+from graphgps_pearl.training import recorder
 from graphgps_pearl.training.recorder import Recorder
 from graphgps_pearl.training.task import GraphTask
 
@@ -184,6 +187,26 @@ def test_a_signal_before_the_first_batch_or_after_the_last_is_told_alike(runs, f
             assert not any("Traceback" in line for line in lines)
     assert runs.train(tag=tag) == 0
     assert_same_run(runs.path(tag), finished)
+
+
+def test_a_signal_while_the_event_file_is_opened_leaves_no_thread(runs, monkeypatch):
+    class Struck(recorder.SummaryWriter):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(recorder, "SummaryWriter", Struck)
+    assert runs.train() == 143
+    assert not [t for t in threading.enumerate() if type(t).__name__ == "_AsyncWriterThread"]
+
+
+@pytest.mark.parametrize(
+    ("column", "loss"),
+    [("val_mae", "val_loss"), ("val_my_metric", "val_loss"), ("ood_val_my_metric", "ood_val_loss")],
+)
+def test_the_loss_of_the_split_that_selects_is_known_whatever_the_metric_is_called(tmp_path, column, loss):
+    columns = recorder.metric_columns(("mae", "my_metric"), ("train", "val", "ood_val", "test"))
+    assert Recorder(RunFolder(tmp_path), columns, column, larger_is_better=True)._loss_column == loss
 
 
 def test_under_nohup_a_hangup_does_not_stop_the_run(runs, signal_at):
