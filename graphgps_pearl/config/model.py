@@ -41,7 +41,7 @@ _GT = {
     "n_heads": Key(8, "Attention heads; they divide dim_hidden.", min=1),
     "dim_hidden": Key(64, "Width of the layers; equal to gnn.dim_inner.", min=1),
     "dropout": Key(0.0, "Dropout after local model, attention and feed-forward.", min=0, below=1),
-    "attn_dropout": Key(0.0, "Dropout of the attention weights.", min=0, below=1),
+    "attn_dropout": Key(0.0, "Dropout of GPSModel's attention weights.", min=0, below=1),
     "attn_gate": Key(
         "none",
         "Gate on the attention's heads, sigmoid of a projection of the input: one per head, or per channel.",
@@ -70,14 +70,21 @@ _GNN = {
     "dim_inner": Key(16, "Width of the encoded features and of the network.", min=1),
     "layers_pre_mp": Key(0, "Linear layers between encoders and message passing.", min=0),
     "layers_mp": Key(2, "Message-passing layers of custom_gnn.", min=1),
-    "layers_post_mp": Key(0, "Layers of the head; less than 1 means 1.", min=0),
+    "layers_post_mp": Key(
+        0, "Layers of the heads graph, node, edge and mlp_graph; less than 1 means 1.", min=0
+    ),
     "layer_type": Key(
         "generalconv", "Layer of custom_gnn: gineconv, gatedgcnconv, pna, or a registered one."
     ),
     "residual": Key(False, "Residual connections in custom_gnn."),
-    "batchnorm": Key(True, "Batch norm in the linear layers before message passing and in the head."),
+    "batchnorm": Key(True, "Batch norm in the linear layers before message passing."),
     "act": Key("relu", "Activation: relu, gelu, elu, selu, prelu, or a registered one."),
-    "dropout": Key(0.0, "Dropout of custom_gnn's layers and of the linear layers.", min=0, below=1),
+    "dropout": Key(
+        0.0,
+        "Dropout of custom_gnn's layers, of the layers before message passing and of the head mlp_graph.",
+        min=0,
+        below=1,
+    ),
     "stage_type": Key("stack", "How custom_gnn stacks its layers: stack, or skipsum = residual."),
     "l2norm": Key(True, "Rows of unit length after each layer before message passing."),
 }
@@ -105,5 +112,9 @@ GROUPS: Groups = {
     "gt": ("The GPS layers: local message passing and global attention.", _GT),
     "graphormer": ("The layers of Graphormer, and the graph token.", _GRAPHORMER),
     "gnn": ("Widths and activation of every network, the head, and the layers of custom_gnn.", _GNN),
-    "bn": ("Batch normalisation.", _BN),
+    "bn": (
+        "Batch norms after the encoders (node_encoder_bn, edge_encoder_bn) and before message passing; those "
+        "in layers and encodings have torch's defaults.",
+        _BN,
+    ),
 }

@@ -86,15 +86,12 @@ def _placed() -> dict[str, Key]:
     }
 
 
-def _network(encoding: str) -> dict[str, Key]:
+def _network(encoding: str, layers: str) -> dict[str, Key]:
     """Upstream's network over a precomputed encoding; ``none`` is its default and names no network."""
     choices = ("none", *ENCODING_MODELS[encoding])
     return {
         "model": Key("none", "Network over the precomputed values.", choices=choices),
-        "layers": Key(3, "Layers of that network.", min=0),
-        "n_heads": Key(4, "Attention heads if that network is a Transformer.", min=1),
-        "post_layers": Key(0, "Layers after its pooling.", min=0),
-        "raw_norm_type": _RAW_NORM,
+        "layers": Key(3, layers, min=0),
     }
 
 
@@ -199,9 +196,19 @@ _BPEARL = {
     "pair_edges": Key(False, "Add a projection of Φ(G, e_u)[v] to the features of edge (u, v)."),
 }
 
+_LAPPE = {
+    **_placed(),
+    **_network("LapPE", "Layers of that network."),
+    "n_heads": Key(4, "Attention heads of a Transformer.", min=1),
+    "post_layers": Key(0, "Layers after the sum over the eigenvectors.", min=0),
+    "raw_norm_type": _RAW_NORM,
+    **_eigen(),
+}
+
 _RWSE = {
     **_placed(),
-    **_network("RWSE"),
+    **_network("RWSE", "Layers of an MLP."),
+    "raw_norm_type": _RAW_NORM,
     "kernel.times": Key([], "Steps of the walk, one by one.", type=list[int], min=1),
     "kernel.times_func": Key(
         "",
@@ -212,7 +219,8 @@ _RWSE = {
 
 _SIGNNET = {
     **_placed(),
-    **_network("SignNet"),
+    **_network("SignNet", "GIN layers of φ."),
+    "post_layers": Key(0, "Layers of ρ.", min=0),
     **_eigen(),
     "phi_out_dim": Key(4, "Width of φ's output.", min=1),
     "phi_hidden_dim": Key(64, "Width inside φ.", min=1),
@@ -221,6 +229,9 @@ _SIGNNET = {
 _SPE = {
     **_placed(),
     **_eigen(),
+    # V diag(φ(λ)) Vᵀ is the same for every basis of an eigenspace only if the columns of V are orthonormal.
+    "eigen.laplacian_norm": Key("sym", "Normalisation of the Laplacian.", choices=("none", "sym")),
+    "eigen.eigvec_norm": Key("L2", "Normalisation of the eigenvectors.", choices=("L2",)),
     "model": Key(
         "MLP", "How φ acts: on each eigenvalue, or with a view of all.", choices=ENCODING_MODELS["SPE"]
     ),
@@ -286,7 +297,7 @@ GROUPS: Groups = {
     "posenc_BPEARL": ("B-PEARL: Φ on the standard basis, summed over it.", _BPEARL),
     "posenc_LapPE": (
         "LapPE: eigenvectors of the Laplacian through a DeepSet or Transformer.",
-        {**_placed(), **_network("LapPE"), **_eigen()},
+        _LAPPE,
     ),
     "posenc_RWSE": ("RWSE: return probabilities of a random walk.", _RWSE),
     "posenc_SignNet": ("SignNet: eigenvectors of the Laplacian, invariant to their signs.", _SIGNNET),

@@ -22,6 +22,7 @@ from graphgps_pearl.vocabulary import (
     CLASSIFICATION_LOSSES,
     EDGE_HEADS,
     ENCODING_MODELS,
+    EXTRA_METRICS,
     GLOBAL_LAYERS,
     GRAPH_HEADS,
     LOCAL_LAYERS,
@@ -181,7 +182,7 @@ def _task(cfg: CfgNode) -> Iterator[str]:
             yield f"{key} = {value}: is no {kind} for dataset.task_type = {task}; expected {allowed}"
     metric = cfg.metric_best
     best = "argmin" if metric in SMALLER_IS_BETTER else "argmax"
-    known = (*SMALLER_IS_BETTER, *METRICS["regression"], *CLASSIFICATION_METRICS)
+    known = {"loss"}.union(*METRICS.values(), *EXTRA_METRICS.values())
     if metric in known and cfg.metric_agg != best:
         yield (
             f"metric_agg = {cfg.metric_agg}: would choose the worst epoch by metric_best = {metric}; "
@@ -293,6 +294,8 @@ def _encodings(cfg: CfgNode) -> Iterator[str]:
         if group.get("model", "") not in ENCODING_MODELS.get(encoding, ("",)):
             models = " or ".join(ENCODING_MODELS[encoding])
             yield f"posenc_{encoding}.model = {group.model}: expected {models}, as {encoding} is named"
+        if group.get("model", "Linear") != "Linear" and group.layers < 1:
+            yield f"posenc_{encoding}.layers = {group.layers}: expected at least 1, as {encoding} is named"
     if sum(widths.values()) > cfg.gnn.dim_inner:
         written = " + ".join(f"{key} = {width}" for key, width in widths.items())
         total = f" (in sum {sum(widths.values())})" if len(widths) > 1 else ""
@@ -320,7 +323,7 @@ def _encodings(cfg: CfgNode) -> Iterator[str]:
                 f"{key}.layer_type = {layer}: EquivStableLapPE weighs the edges of "
                 f"{' or '.join(NEED_EDGES)}; use one of them as the local part"
             )
-        if cfg.model.type in ("SANTransformer", "Graphormer"):
+        if cfg.model.type in ("SANTransformer", "Graphormer", "gnn"):
             yield (
                 f"{NAME} = {name}: EquivStableLapPE weighs the messages of {' or '.join(NEED_EDGES)}, and "
                 f"model.type {cfg.model.type} has none; use GPSModel, or leave it out"

@@ -212,6 +212,27 @@ WORDS = {
         "dataset.node_encoder_name TypeDictNode+EquivStableLapPE gt.layer_type GCN+Transformer",
         "gt.layer_type = GCN+Transformer: EquivStableLapPE weighs the edges of GINE or CustomGatedGCN",
     ),
+    "PEG in GraphGym's network": (
+        "dataset.node_encoder_name TypeDictNode+EquivStableLapPE model.type gnn",
+        "EquivStableLapPE weighs the messages of GINE or CustomGatedGCN",
+        "model.type gnn has none",
+    ),
+    "SPE that depends on the basis": (
+        "dataset.node_encoder_name TypeDictNode+SPE posenc_SPE.eigen.laplacian_norm rw",
+        "posenc_SPE.eigen.laplacian_norm = rw: expected one of none, sym",
+    ),
+    "SPE of eigenvectors that are not orthonormal": (
+        "dataset.node_encoder_name TypeDictNode+SPE posenc_SPE.eigen.eigvec_norm abs-max",
+        "posenc_SPE.eigen.eigvec_norm = abs-max: expected one of L2",
+    ),
+    "LapPE without layers": (
+        "dataset.node_encoder_name TypeDictNode+LapPE posenc_LapPE.model Transformer posenc_LapPE.layers 0",
+        "posenc_LapPE.layers = 0: expected at least 1",
+    ),
+    "RWSE's MLP without layers": (
+        "posenc_RWSE.model MLP posenc_RWSE.layers 0",
+        "posenc_RWSE.layers = 0: expected at least 1",
+    ),
     "SignNet's MLP": (
         "dataset.node_encoder_name TypeDictNode+SignNet posenc_SignNet.model MLP "
         "posenc_SignNet.eigen.max_freqs 0",
@@ -237,6 +258,10 @@ WORDS = {
         "expected mae, rmse",
     ),
     "worst epoch": ("metric_agg argmax", "metric_agg = argmax: would choose the worst", "expected argmin"),
+    "worst epoch by a rank": (
+        "dataset.task_type classification_binary model.loss_fun cross_entropy metric_best mrr",
+        "metric_agg = argmin: would choose the worst",
+    ),
     "worst epoch by r2": ("metric_best r2", "metric_agg = argmin: would choose the worst", "expected argmax"),
     "head of another task": (
         "dataset.task node",

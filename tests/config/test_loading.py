@@ -60,6 +60,15 @@ def test_what_graphgyms_own_layers_read_is_used_where_they_are(words, used) -> N
     assert ("gnn.agg" in config.unused(cfg)) != used
 
 
+def test_keys_that_an_encoding_does_not_read_are_said_to_be_unused() -> None:
+    """GraphGPS gives RWSE and SignNet the keys of LapPE too, and reads them no more than we do."""
+    words = ("posenc_SignNet.raw_norm_type", "BatchNorm", "posenc_RWSE.post_layers", 2)
+    assert config.unused(config.parse("seed: 1", words)) == [
+        "posenc_RWSE.post_layers",
+        "posenc_SignNet.raw_norm_type",
+    ]
+
+
 def test_nothing_is_said_of_defaults(caplog) -> None:
     config.parse("view_emb: False\nseed: 3\n")
     assert not caplog.records
