@@ -30,8 +30,10 @@ class Rows:
 
     def __init__(self, lines: Iterable[str], separator: str, name: str) -> None:
         self.separator = separator
-        self._reader = csv.reader(lines, delimiter=separator)
-        header = next(self._reader, None)
+        # Strict: else a quote that is not closed swallows the rows up to the next one, without a word.
+        self._reader = csv.reader(lines, delimiter=separator, strict=True)
+        self._name = name
+        header = next(self._rows(), None)
         if not header:
             raise DataError(f"{name}: is empty; a table with a header line is expected")
         self.header = [column.strip() for column in header]
@@ -42,7 +44,21 @@ class Rows:
         return self._reader.line_num
 
     def __iter__(self) -> Iterator[list[str]]:
-        return (row for row in self._reader if row)
+        return (row for row in self._rows() if row)
+
+    def _rows(self) -> Iterator[list[str]]:
+        while True:
+            begin = self.line + 1
+            try:
+                row = next(self._reader, None)
+            except csv.Error as error:
+                raise DataError(
+                    f"{self._name}: line {begin}: no row of a table ({error}); a cell that begins with a "
+                    "quote ends with one, and a quote within it is written twice"
+                ) from error
+            if row is None:
+                return
+            yield row
 
 
 @contextmanager

@@ -6,6 +6,7 @@ writes its own temporary file, the contents are equal, and the last rename wins.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -135,7 +136,8 @@ def checksum(path: Path, memory: Path | None = None) -> str:
             md5.update(chunk)
     if memory is not None and stat.st_size > 1 << 22:
         known = {**_remembered(memory), stamp: md5.hexdigest()}
-        write(memory, json.dumps(known, indent=1), verified=True)
+        with contextlib.suppress(DataError):  # it only saves time, and prepared data may be read-only
+            write(memory, json.dumps(known, indent=1), verified=True)
     return md5.hexdigest()
 
 

@@ -96,6 +96,6 @@ def yes_or_no(cell: str, column: str) -> float:
     if text in MISSING:
         return math.nan
     for value, words in ((1.0, _YES), (0.0, _NO)):
-        if text in words or (text.replace(".", "").isdecimal() and float(text) == value):
+        if text in words or (text.replace(".", "", 1).isdecimal() and float(text) == value):
             return value
     raise BadRowError(f"column {column!r} has {shorten(cell.strip())}, which is not 0 or 1, nor yes or no")

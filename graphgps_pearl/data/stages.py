@@ -13,6 +13,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,9 @@ def read(source: Source, file: Path, view: View | None = None) -> dict[str, Any]
     """First stage: the items' graphs, and which rows gave none."""
     began = time.perf_counter()
     items = source.items() if view is None else view(source.items())
+    nodes = source.spec().transductive
+    if not nodes:
+        _check_splits(items, source.spec().name)
     chosen = _choose(items, source.cfg.dataset.subset)
     position: dict[int, int] = {}
     skipped: list[SkippedRow] = []
@@ -92,12 +96,31 @@ def read(source: Source, file: Path, view: View | None = None) -> dict[str, Any]
         "splits": None,
     }
     if items.splits is not None:
-        nodes = source.spec().transductive
         state["splits"] = {
             name: torch.tensor([i if nodes else position[i] for i in part if nodes or i in position]).long()
             for name, part in items.splits.items()
         }
     return state
+
+
+def _check_splits(items: Items, name: str) -> None:
+    """DataError where a split names an item that is not there; a line in the log where it names one that
+    is in a split before it, or one twice."""
+    seen = np.zeros(items.count, bool)
+    for split, part in (items.splits or {}).items():
+        index = np.asarray(part, dtype=np.int64)
+        outside = index[(index < 0) | (index >= items.count)]
+        if len(outside):
+            raise DataError(
+                f"{items.file}: split {split!r} of {name} has graph {outside[0]}, there are 0 to "
+                f"{items.count - 1}; correct the split, or get the files again"
+            )
+        again = len(index) - int((~seen[np.unique(index)]).sum())
+        if again:
+            log.warning(
+                "%s: %d graphs of split %r are in it twice or in a split before it", name, again, split
+            )
+        seen[index] = True
 
 
 def _choose(items: Items, subset: int) -> list[int]:
@@ -114,13 +137,8 @@ def _choose(items: Items, subset: int) -> list[int]:
 
 def _collate(graphs: Iterator[Data]) -> GraphTable:
     tables: list[GraphTable] = []
-    pending: list[Data] = []
-    for graph in graphs:
-        pending.append(graph)
-        if len(pending) == _CHUNK:
-            tables.append(GraphTable.from_graphs(pending))
-            pending = []
-    tables.append(GraphTable.from_graphs(pending))
+    while pending := list(islice(graphs, _CHUNK)):
+        tables.append(GraphTable.from_graphs(pending, len(tables) * _CHUNK))
     return GraphTable.join(tables)
 
 
@@ -222,8 +240,8 @@ class _Parts(Dataset[tuple[bytes, type[Data], str | None]]):
         return -(-len(self.prepared) // _PART)
 
     def table(self, number: int) -> GraphTable:
-        stop = min((number + 1) * _PART, len(self.prepared))
-        return GraphTable.from_graphs([self.prepared[i] for i in range(number * _PART, stop)])
+        start, stop = number * _PART, min((number + 1) * _PART, len(self.prepared))
+        return GraphTable.from_graphs([self.prepared[i] for i in range(start, stop)], start)
 
     def __getitem__(self, number: int) -> tuple[bytes, type[Data], str | None]:
         """A part as bytes (shared tensors would keep a file open each), or what a user is told."""

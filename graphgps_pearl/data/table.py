@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, overload
 
 import torch
@@ -59,8 +60,26 @@ def _narrow(values: Tensor) -> Tensor:
     return values
 
 
+def _differ(graph: int, attributes: list[str], other: int, others: list[str]) -> str:
+    return f"graph {graph} has attributes {attributes}, graph {other} has {others}; all must have the same"
+
+
+def _joined(key: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
+    try:
+        return torch.cat(list(tensors), dim=dim)
+    except RuntimeError as error:
+        shapes = " and ".join(sorted({str(list(tensor.shape)) for tensor in tensors})[:2])
+        raise DataError(f"graph attribute {key!r} has shapes that cannot be joined: {shapes}") from error
+
+
 def _column(key: str, values: Sequence[Any], first: Data) -> _Column:
-    tensors = [value if isinstance(value, Tensor) else torch.as_tensor(value) for value in values]
+    try:
+        tensors = [value if isinstance(value, Tensor) else torch.as_tensor(value) for value in values]
+    except (TypeError, ValueError, RuntimeError):
+        kind = type(values[0]).__name__
+        raise DataError(
+            f"graph attribute {key!r} is a {kind}, not numbers; leave it out of the graphs"
+        ) from None
     scalar = tensors[0].dim() == 0
     dim = 0 if scalar else first.__cat_dim__(key, tensors[0])
     if dim is None:
@@ -69,7 +88,7 @@ def _column(key: str, values: Sequence[Any], first: Data) -> _Column:
         tensors = [tensor.reshape(1) for tensor in tensors]
     dim %= tensors[0].dim()
     sizes = torch.tensor([0] + [tensor.size(dim) for tensor in tensors])
-    joined = torch.cat(tensors, dim=dim)
+    joined = _joined(key, tensors, dim)
     return _Column(_narrow(joined), sizes.cumsum(0), dim, joined.dtype, scalar)
 
 
@@ -88,15 +107,16 @@ class GraphTable(Sequence[Data]):
         self.graph_class = graph_class
 
     @classmethod
-    def from_graphs(cls, graphs: Sequence[Data]) -> GraphTable:
-        """Collate graphs that all have the same attributes (tensors or numbers)."""
+    def from_graphs(cls, graphs: Sequence[Data], start: int = 0) -> GraphTable:
+        """Collate graphs that all have the same attributes (tensors or numbers); errors number them from
+        ``start``."""
         if not graphs:
             return cls({})
         first = graphs[0]
         keys = sorted(first.to_dict())
         for i, graph in enumerate(graphs):
             if sorted(graph.to_dict()) != keys:
-                raise DataError(f"graph {i} has attributes {sorted(graph.to_dict())}, graph 0 has {keys}")
+                raise DataError(_differ(start + i, sorted(graph.to_dict()), start, keys))
         columns = {key: _column(key, [graph[key] for graph in graphs], first) for key in keys}
         return cls(columns, graph_class=type(first))
 
@@ -106,12 +126,18 @@ class GraphTable(Sequence[Data]):
         tables = [table for table in tables if len(table)]
         if len(tables) < 2:
             return tables[0] if tables else cls({})
+        keys, start = sorted(tables[0]._columns), 0
+        for table in tables:
+            if sorted(table._columns) != keys:
+                raise DataError(_differ(start, sorted(table._columns), 0, keys))
+            start += len(table)
         columns = {}
         for key, first in tables[0]._columns.items():
             parts = [table._columns[key] for table in tables]
-            values = torch.cat([part.values for part in parts], dim=first.dim)
+            values = _joined(key, [part.values for part in parts], first.dim)
             sizes = torch.cat([torch.zeros(1, dtype=torch.long), *(part.sizes() for part in parts)])
-            columns[key] = _Column(values, sizes.cumsum(0), first.dim, first.dtype, first.scalar)
+            dtype = reduce(torch.promote_types, (part.dtype for part in parts))
+            columns[key] = _Column(values, sizes.cumsum(0), first.dim, dtype, first.scalar)
         return cls(columns, graph_class=tables[0].graph_class)
 
     def __len__(self) -> int:

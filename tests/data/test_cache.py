@@ -161,3 +161,10 @@ def test_checksums_are_remembered_until_the_file_changes(tmp_path: Path) -> None
     assert cache.checksum(file, memory) not in (first, "remembered")
     memory.write_text("{broken")
     assert cache.checksum(file, memory) != first
+
+
+def test_checksums_need_no_folder_that_can_be_written(tmp_path: Path) -> None:
+    file, blocked = tmp_path / "big", tmp_path / "blocked"
+    file.write_bytes(b"a" * (5 << 20))
+    blocked.write_text("a file where a folder would be")
+    assert cache.checksum(file, blocked / "checksums.json") == cache.checksum(file)

@@ -6,14 +6,14 @@ from torch_geometric.graphgym import register
 from graphgps_pearl import data
 from graphgps_pearl.data import registry
 from graphgps_pearl.data.base import DatasetSpec, Items, Source
-from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.errors import ConfigError, DataError
 
 
 @pytest.fixture
 def own_source(monkeypatch):
     """A dataset as a user adds one: a class and a decorator."""
+    data.available()  # before: what it registers must outlast the test
     monkeypatch.setattr(registry, "_SOURCES", dict(registry._SOURCES))
-    data.available()
 
     @data.register_dataset("mine", "rings")
     class Rings(Source):
@@ -97,3 +97,21 @@ def test_loaders_registered_with_graphgym_are_asked(make_cfg, monkeypatch) -> No
         data.load(make_cfg("nobody's", "thing"))
     # Names of ours are ours whatever is registered.
     assert data.spec(make_cfg("embedded", "wehi-logp")).name == "wehi-logp"
+
+
+@pytest.mark.parametrize("outside", [6, -1])
+def test_a_split_of_a_loader_has_graphs_that_are_there(make_cfg, monkeypatch, caplog, outside: int) -> None:
+    class Theirs(list):
+        split_idxs = ([0, 1, 2], [3, 2], [4, 5])
+
+    def graph() -> Data:
+        return Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0, dtype=torch.long), y=torch.ones(1))
+
+    theirs = Theirs(graph() for _ in range(6))
+    monkeypatch.setitem(register.loader_dict, "theirs", lambda *_: theirs)
+    cfg = make_cfg("Theirs", "own")
+    assert len(data.load(cfg).splits["val"]) == 2
+    assert "1 graphs of split 'val' are in it twice or in a split before it" in caplog.text
+    theirs.split_idxs = ([0, 1, 2], [3], [4, 5, outside])
+    with pytest.raises(DataError, match=f"split 'test' of own has graph {outside}, there are 0 to 5"):
+        data.load(cfg)

@@ -87,3 +87,25 @@ def test_graphs_with_different_attributes_are_refused() -> None:
     del graphs[1].pe
     with pytest.raises(DataError, match="graph 1 has attributes"):
         GraphTable.from_graphs(graphs)
+
+
+def test_tables_whose_attributes_differ_are_not_joined() -> None:
+    with_pe, without = random_graphs(2), random_graphs(3)
+    for graph in without:
+        del graph.pe
+    for first, second in ((with_pe, without), (without, with_pe)):
+        tables = GraphTable.from_graphs(first), GraphTable.from_graphs(second)
+        with pytest.raises(DataError, match=rf"graph {len(first)} has attributes .*graph 0 has"):
+            GraphTable.join(tables)
+
+
+def test_fractions_behind_whole_numbers_are_not_cut() -> None:
+    parts = [[Data(x=torch.ones(1, 1), z=value)] for value in (torch.tensor([1]), torch.tensor([0.5]))]
+    joined = GraphTable.join([GraphTable.from_graphs(part) for part in parts])
+    assert [graph.z.item() for graph in joined] == [1, 0.5]
+
+
+def test_attributes_that_cannot_be_stored_are_named() -> None:
+    for values in (("C", "CC"), (torch.ones(1, 2), torch.ones(1, 3))):
+        with pytest.raises(DataError, match="graph attribute 'z'"):
+            GraphTable.from_graphs([Data(x=torch.ones(1, 1), z=value) for value in values])

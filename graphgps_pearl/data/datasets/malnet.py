@@ -44,11 +44,11 @@ class MalNetTiny(Source):
         return Facts({"train": 3_500, "val": 500, "test": 1_000})
 
     def fingerprint(self) -> dict[str, Any]:
-        """Names and sizes of the edge lists, and the splits' checksums."""
+        """Classes, names and checksums of the edge lists, and the splits' checksums."""
         folder = self._folder()
-        sizes = "".join(f"{file.name} {file.stat().st_size}\n" for file, _ in _edge_lists(folder))
+        graphs = "".join(f"{label} {file.name} {checksum(file)}\n" for file, label in _edge_lists(folder))
         marks = {split: checksum(_split_file(folder, split)) for split in TRAIN_VAL_TEST}
-        return {**marks, "graphs": hashlib.sha256(sizes.encode()).hexdigest()}
+        return {**marks, "graphs": hashlib.sha256(graphs.encode()).hexdigest()}
 
     def items(self) -> Items:
         """Graphs by class and name; each file is in one split."""

@@ -10,7 +10,7 @@ execution allowed. 10-fold cross-validation: ``dataset.split_index`` is the fold
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -56,8 +56,11 @@ class TUDataset(Source):
     def items(self) -> Items:
         """Graphs in the files' order."""
         files = self._files()
-        edges, owner, raw_labels = (_numbers(files[part]) for part in _PARTS)
+        edges = _numbers(files["A"], ndmin=2)
+        if edges.size and edges.shape[1] != 2:
+            raise DataError(f"{files['A']}: not two node numbers in a line; get it again")
         edges = edges.reshape(-1, 2) - 1
+        owner, raw_labels = (_numbers(files[part]) for part in _PARTS[1:])
         _require_fitting(files, edges, owner, raw_labels)
         starts = np.searchsorted(owner, np.arange(1, len(raw_labels) + 2))
         edges = np.unique(edges[edges[:, 0] != edges[:, 1]], axis=0)  # sorted by source, so by graph
@@ -94,9 +97,9 @@ class TUDataset(Source):
         archive.unlink()
 
 
-def _numbers(file: Path) -> NDArray[np.int64]:
+def _numbers(file: Path, ndmin: Literal[1, 2] = 1) -> NDArray[np.int64]:
     try:
-        return np.loadtxt(file, dtype=np.int64, delimiter=",", ndmin=1)
+        return np.loadtxt(file, dtype=np.int64, delimiter=",", ndmin=ndmin)
     except (ValueError, OSError) as error:
         raise DataError(f"{file}: not whole numbers ({error}); get it again") from error
 

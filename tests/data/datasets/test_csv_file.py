@@ -259,3 +259,26 @@ def test_a_constant_target_and_missing_labels_are_standardised(make_cfg, tmp_pat
     same, holes = bundle.splits["train"].targets().unbind(dim=1)
     assert not same.any() and bundle.target_std is not None and bundle.target_std[0] == 1
     assert holes.isnan().any() and holes.nanmean().abs() < 1e-6
+
+
+@pytest.mark.parametrize("closed_later", [False, True])
+def test_a_quote_that_is_not_closed_swallows_no_rows(make_cfg, tmp_path: Path, closed_later: bool) -> None:
+    names = ["a"] * 10
+    names[3] = '"x'
+    if closed_later:
+        names[7] = '"y'
+    rows = [f"{smiles},{i},{name}" for i, (smiles, name) in enumerate(zip(SMILES, names, strict=True))]
+    table = write(tmp_path / "q.csv", "smiles,y,name", rows)
+    cfg = make_cfg("csv", "q", path=table, split_mode="random", target_columns=["y"])
+    with pytest.raises(DataError, match=r"q\.csv: line 5: .*quote"):
+        data.load(cfg)
+    with pytest.raises(DataError, match=r"q\.csv: line 5: .*quote"):
+        read_molecules(str(table))
+
+
+def test_a_date_is_no_yes_or_no(make_cfg, tmp_path: Path) -> None:
+    table = write(tmp_path / "b.csv", "smiles,y", ["CCO,2020.01.02", "CCN,0", "CC,1", "CO,1.0", "CS,0."])
+    cfg = make_cfg("csv", "b", path=table, split_mode="random")
+    cfg.dataset.task_type = "classification_binary"
+    with pytest.raises(DataError, match=r"1 row of b .* line 2 .*2020\.01\.02"):
+        data.load(cfg)

@@ -182,3 +182,15 @@ def test_contacts_come_with_pairs_that_are_none(make_cfg, tmp_path: Path) -> Non
         assert not ours.edge_label[count:].any() and len(ours.edge_label) > count
         keys = [tuple(pair) for pair in ours.edge_index_labeled.t().tolist()]
         assert len(set(keys)) == len(keys)  # no pair twice, and none both a contact and not
+
+
+def test_malnet_is_read_again_if_an_edge_list_changes_but_not_its_size(make_cfg, tmp_path: Path) -> None:
+    write_malnet(tmp_path / "raw")
+    cfg = make_cfg("PyG-MalNetTiny", "none", path=tmp_path, check_totals=False, task_type="classification")
+    before = data.load(cfg).identity
+    file = max((tmp_path / "raw").rglob("*.edgelist"))
+    text = file.read_text()
+    changed = text.replace("1", "2")
+    assert len(changed) == len(text) and changed != text
+    file.write_text(changed)
+    assert data.load(cfg).identity != before

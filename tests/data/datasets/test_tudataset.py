@@ -75,6 +75,8 @@ def test_another_number_of_graphs_is_an_error(make_cfg, tmp_path: Path) -> None:
     ("part", "text", "message"),
     [
         ("A", "1, x\n", r"_A\.txt: not whole numbers"),
+        ("A", "1\n2\n3\n", r"_A\.txt: not two node numbers"),
+        ("A", "1, 2, 3\n", r"_A\.txt: not two node numbers"),
         ("A", "1, 9999\n", r"_A\.txt: names nodes that .*graph_indicator\.txt does not have"),
         ("A", "1, 25\n25, 1\n", r"_A\.txt: has edges between different graphs"),
         ("graph_indicator", "2\n1\n", r"graph_indicator\.txt: graphs are not numbered"),
