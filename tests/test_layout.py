@@ -20,6 +20,8 @@ WHOLE = {"devices", "docs", "end_to_end", "golden", "helpers", "reliability"}
 TESTED_BY = {
     "config/test_schema.py": "config/data config/key config/model config/posenc config/training "
     "config/unused",
+    "config/test_rules.py": "config/encoding_rules",
+    "config/test_defaults_that_train.py": "config/resolving",
     "data/test_archives.py": "unpacking",
     "data/test_checks.py": "data/base",
     "data/test_pickles.py": "data/pickled_tensors",

@@ -8,7 +8,8 @@ file means the same here. :data:`SCHEMA` has every key with its type, range and 
 from graphgps_pearl.config.key import Key
 from graphgps_pearl.config.loading import activate, dump, load, override, parse, read, unused
 from graphgps_pearl.config.posenc import kernel_times
-from graphgps_pearl.config.rules import check, encodings
+from graphgps_pearl.config.resolving import encodings
+from graphgps_pearl.config.rules import check
 from graphgps_pearl.config.schema import RENAMED, SCHEMA, add_group, defaults
 from graphgps_pearl.config.shipped import find, shown
 from graphgps_pearl.errors import ConfigError

@@ -18,7 +18,8 @@ from yacs.config import CfgNode
 
 from graphgps_pearl.config.key import BadValueError, Scalar, Value, as_written
 from graphgps_pearl.config.posenc import kernel_times
-from graphgps_pearl.config.rules import check, resolve
+from graphgps_pearl.config.resolving import resolve
+from graphgps_pearl.config.rules import check
 from graphgps_pearl.config.schema import RENAMED, SCHEMA, SECTIONS, defaults, get, nearest, put
 from graphgps_pearl.config.shipped import SUFFIXES, find, names, shown
 from graphgps_pearl.config.unused import READ_BY_GRAPHGYM
