@@ -137,8 +137,11 @@ class RunFolder:
     def open(self, config_text: str, *, overwrite: bool = False) -> None:
         """Make the folder, or make sure that what it holds is this very run.
 
-        A run that is to be replaced is put aside until it is certain that the new one can begin.
+        A run that is to be replaced is put aside until it is certain that the new one can begin. If the
+        process is killed before, the next start without ``overwrite`` puts it back.
         """
+        if not overwrite:
+            self.restore_replaced()
         if overwrite and self.path.exists():
             if self._has_begun():
                 self.forget_replaced()

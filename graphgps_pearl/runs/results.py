@@ -111,6 +111,8 @@ def find_runs(out_dir: Path, names: Sequence[str] = ()) -> dict[str, list[Run]]:
         if names and not folder.is_dir():
             raise UserError(f"{out_dir}: holds no runs of {folder.name!r}; it has {_listing(out_dir)}")
         seeds = [p for p in folder.glob("*") if p.name.isdigit() and (p / "config.yaml").is_file()]
+        if names and not seeds:
+            log.warning("%s holds no runs", folder)
         if seeds:
             found[folder.name] = readable(sorted(seeds, key=lambda p: int(p.name)))
     found = {name: runs for name, runs in found.items() if runs}

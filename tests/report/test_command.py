@@ -45,3 +45,9 @@ def test_a_damaged_run_is_named_and_left_out(results, caplog):
     assert "0 is left out: config.yaml or metrics.csv is damaged" in caplog.text
     with pytest.raises(UserError, match="holds no runs of 'zinc-nine'; it has zinc-bpearl, zinc-none"):
         find_runs(results, ["zinc-none", "zinc-nine"])
+
+
+def test_a_named_folder_without_runs_is_said(results, caplog):
+    (results / "empty").mkdir()
+    assert report([str(results), "zinc-none", "empty"]) == 0
+    assert "empty holds no runs" in caplog.text

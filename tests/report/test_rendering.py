@@ -13,8 +13,18 @@ def test_the_table_fits_a_narrow_terminal(results):
     text = as_text(found, 60)
     table = text.split("\n\n")[1].splitlines()
     assert max(map(len, table)) <= 60
-    assert "test mae" in table[0] and "seeds" in table[0] and "memory MB" not in table[0]
+    assert "test mae" in table[0] and "p-value" in table[0] and "memory MB" not in table[0]
     assert "memory MB" in as_text(found)
+
+
+def test_p_values_that_were_asked_for_fit_a_terminal_of_80_columns(tmp_path):
+    for seed in range(2):
+        write(tmp_path, "a-config-with-some-name", "Atom", seed, 0.1 + seed / 9)
+        write(tmp_path, "another-config", "Atom+RWSE", seed, 0.9 + seed / 7)
+    (found,) = comparisons(tmp_path, baseline="a-config-with-some-name")
+    table = as_text(found, 80).split("\n\n")[1].splitlines()
+    assert "p-value" in table[0] and "seeds" in table[0] and max(map(len, table)) <= 80
+    assert " baseline" in table[1] and " 0.0" in table[2]
 
 
 def test_a_tiny_p_value_is_not_zero(tmp_path):

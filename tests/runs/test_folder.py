@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from graphgps_pearl import config
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.files import DamagedFileError
 from graphgps_pearl.runs.folder import RunFolder
@@ -144,3 +145,14 @@ def test_a_file_that_is_written_while_it_is_read_is_not_damaged(tmp_path: Path, 
     folder.metrics.write_text("changed by hand")
     with pytest.raises(DamagedFileError, match=r"metrics\.csv: is damaged"):
         folder.read(folder.metrics)
+
+
+def test_a_run_whose_replacement_was_killed_before_it_began_comes_back(tmp_path: Path) -> None:
+    path, text = tmp_path / "config" / "0", config.dump(config.defaults())
+    RunFolder(path).open(text)
+    RunFolder(path).write(path / "result.json", "the result of a long run")
+    RunFolder(path).open(text, overwrite=True)
+    assert not (path / "result.json").exists()
+    RunFolder(path).open(text)  # the process was killed here, and this is the next
+    RunFolder(path).forget_replaced()
+    assert (path / "result.json").read_text() == "the result of a long run"
