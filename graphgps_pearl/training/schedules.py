@@ -101,8 +101,9 @@ def make_optimizer(
             momentum=momentum,
         )
     if name == "sgd":
+        # Not fused: torch's kernel leaves the momentum unset where a loss scaler skips the first step.
         return torch.optim.SGD(
-            parameters, lr=base_lr, momentum=momentum, weight_decay=weight_decay, fused=True
+            parameters, lr=base_lr, momentum=momentum, weight_decay=weight_decay, foreach=True
         )
     kinds = {"adamW": torch.optim.AdamW, "adam": torch.optim.Adam, "adagrad": torch.optim.Adagrad}
     return kinds[name](parameters, lr=base_lr, weight_decay=weight_decay, fused=True)

@@ -51,3 +51,13 @@ def test_every_optimiser_takes_a_step(name):
     optimizer.step()
     assert (weight < 1).all()
     assert optimizer.param_groups[0]["weight_decay"] == 0.01
+
+
+def test_a_step_that_the_loss_scaler_skips_leaves_no_momentum() -> None:
+    """A fused SGD would keep memory that was never written as its momentum."""
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = make_optimizer("sgd", [weight], base_lr=0.1, weight_decay=0.0, momentum=0.9)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale(weight.sum() * torch.inf).backward()
+    scaler.step(optimizer)
+    assert optimizer.state[weight].get("momentum_buffer") is None

@@ -27,7 +27,7 @@ def norms_and_weights(
     scale: float | None, limit: float | None, accumulated: int = 1, base_lr: float = 0.1
 ) -> tuple[list[float], Tensor]:
     torch.manual_seed(0)
-    settings = OptimSettings(base_lr=base_lr, optimizer="sgd", clip_grad_norm_value=limit)
+    settings = OptimSettings(base_lr=base_lr, optimizer="adagrad", clip_grad_norm_value=limit)
     task = GraphTask(Linear(), make_loss("l1", "regression"), "regression", [], settings)
     plugins = []
     if scale is not None:
