@@ -87,7 +87,9 @@ class Steps:
         assert prepare is not None
         prepare(batch)
         self.batch = batch.pin_memory() if self.device.type == "cuda" else batch  # as the loader does
-        self.task.trainer = SimpleNamespace(precision_plugin=None)  # type: ignore[assignment] # what a step reads
+        self.task.trainer = SimpleNamespace(  # type: ignore[assignment] # what a step reads
+            precision_plugin=None, accumulate_grad_batches=1
+        )
 
     def move(self, move: Callable[[Any], Any]) -> None:
         """Put the network on the device, and make the optimiser that needs it there."""

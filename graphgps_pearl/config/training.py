@@ -101,7 +101,7 @@ _TRAIN = {
 _OPTIM = {
     "optimizer": Key("adam", "Optimiser; muon: Muon for matrices, AdamW for the rest.", choices=OPTIMIZERS),
     "base_lr": Key(0.01, "Learning rate, after warm-up if there is one.", above=0),
-    "weight_decay": Key(5e-4, "Weight decay (decoupled with adamW).", min=0),
+    "weight_decay": Key(5e-4, "Weight decay (decoupled with adamW and muon).", min=0),
     "momentum": Key(0.9, "Momentum of sgd and of muon, which is mostly used with 0.95.", min=0, below=1),
     "max_epoch": Key(200, "Number of epochs.", min=1),
     "scheduler": Key("cos", "Schedule of the learning rate.", choices=SCHEDULERS, aliases={"steps": "step"}),

@@ -28,7 +28,10 @@ FOLDER = SHIPPED / "wehi-logp"
 
 MODELS = {  # the config and the words of the command that made each
     "wehi-logp": ("wehi-logp-bpearl", []),
-    "zinc-bpearl": ("zinc-bpearl-plus", ["optim.max_epoch", "100", "optim.num_warmup_epochs", "5"]),
+    "zinc-bpearl": (
+        "zinc-bpearl-muon",
+        ["optim.max_epoch", "100", "optim.num_warmup_epochs", "5", "seed", "1"],
+    ),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 
@@ -87,7 +90,7 @@ def test_the_model_of_zinc_has_the_error_of_its_card_on_the_official_test_molecu
     predicted = np.concatenate(graphgps_pearl.load("zinc-bpearl", device="cpu").predict_graphs(graphs))
     error = np.abs(predicted - table["y"]).mean()
     assert error == pytest.approx(facts_of("zinc-bpearl")["metrics"]["test_mae"], rel=1e-4)
-    assert error < 0.0735
+    assert error < 0.0661
 
 
 def test_its_test_error_is_what_the_card_says(facts):

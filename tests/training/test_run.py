@@ -156,7 +156,10 @@ def test_auto_is_a_gpu_of_nvidia_or_the_cpu(monkeypatch: pytest.MonkeyPatch, cap
         (["dataset.task", "node", "gnn.head", "node"], "dataset.task: 'node'"),
     ],
 )
-@pytest.mark.parametrize("more", [["metric_best", "accuracy-SBM"], ["model.loss_fun", "weighted_something"]])
+@pytest.mark.parametrize(
+    "more",
+    [["metric_best", "accuracy-SBM", "metric_agg", "argmax"], ["model.loss_fun", "weighted_something"]],
+)
 def test_the_dataset_is_named_first(words, key, more, tmp_path, monkeypatch) -> None:
     from torch_geometric.graphgym import register as graphgym
 
