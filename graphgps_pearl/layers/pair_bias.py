@@ -47,7 +47,7 @@ class PairIndex:
     def __getstate__(self) -> dict[str, Any]:
         """What goes to another process or device has all that will be asked for."""
         _ = self.row, self.padding, self.inverse
-        return self.__dict__
+        return {name: part for name, part in self.__dict__.items() if name != "_pairs"}
 
     @property
     def num_dense(self) -> int:

@@ -98,7 +98,7 @@ class Muon(torch.optim.Optimizer):
             [self._state(p, "exp_avg") for p in params],
             [self._state(p, "exp_avg_sq") for p in params],
             [],
-            [self._state(p, "step", torch.zeros(())) for p in params],
+            [self._state(p, "step", _zero) for p in params],
             fused=True,
             amsgrad=False,
             beta1=0.9,
@@ -109,8 +109,14 @@ class Muon(torch.optim.Optimizer):
             maximize=False,
         )
 
-    def _state(self, param: Tensor, name: str, first: Tensor | None = None) -> Tensor:
+    def _state(
+        self, param: Tensor, name: str, first: Callable[[Tensor], Tensor] = torch.zeros_like
+    ) -> Tensor:
         state = self.state[param]
         if name not in state:
-            state[name] = torch.zeros_like(param) if first is None else first.to(param.device)
+            state[name] = first(param)
         return state[name]
+
+
+def _zero(param: Tensor) -> Tensor:
+    return torch.zeros((), device=param.device)
