@@ -7,6 +7,7 @@ so that datasets without molecules do not need it loaded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -24,6 +25,8 @@ FEATURES = {"ogb": (9, 3), "attentivefp": (39, 10)}
 
 _ELEMENTS = ("B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "As", "Se", "Br", "Te", "I", "At")
 _MAX_SHOWN = 60
+#: No white space, except before the extensions of a CXSMILES: ``C[CH2] |^1:1|``.
+_ONE_SMILES = re.compile(r"\S+(\s+\|.*\|)?")
 
 
 def versions() -> dict[str, str]:
@@ -52,10 +55,13 @@ def parse(smiles: str) -> Any:
     """An RDKit molecule with at least one atom; BadRowError otherwise. RDKit's own complaints stay quiet."""
     from rdkit import Chem, rdBase
 
-    if not smiles.strip():
+    text = smiles.strip()
+    if not text:
         raise BadRowError("the SMILES is empty")
+    if not _ONE_SMILES.fullmatch(text):
+        raise BadRowError(f"the SMILES {shorten(text)} does not parse: white space within it would end it")
     with rdBase.BlockLogs():
-        molecule = Chem.MolFromSmiles(smiles)
+        molecule = Chem.MolFromSmiles(text)
     if molecule is None:
         raise BadRowError(f"the SMILES {shorten(smiles)} does not parse")
     if molecule.GetNumAtoms() == 0:

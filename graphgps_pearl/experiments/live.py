@@ -13,6 +13,7 @@ from pathlib import Path
 
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.experiments.jobs import Job
+from graphgps_pearl.files import DamagedFileError
 from graphgps_pearl.runs.folder import RunFolder
 from graphgps_pearl.terminal import LiveLines, clock, fit, width
 
@@ -49,11 +50,20 @@ class Progress:
         return (self.of - self.epochs) * self.seconds / self.epochs if self.epochs else math.nan
 
 
+def rows_so_far(folder: RunFolder) -> list[dict[str, str]]:
+    """The rows of ``metrics.csv``; none where it is damaged. A run that goes on writes it again, and the
+    report names the file of one that does not."""
+    try:
+        return folder.read_metrics()
+    except DamagedFileError:
+        return []
+
+
 def read_progress(job: Job, selection: Selection) -> Progress:
     """From the ``metrics.csv`` of a job's runs."""
     done, seconds, value, best, best_epoch = 0, 0.0, math.nan, math.nan, 0
     for folder in job.folders:
-        rows = RunFolder(folder).read_metrics()
+        rows = rows_so_far(RunFolder(folder))
         if rows:  # the newest fold's best, not one over folds
             best, best_epoch = math.nan, 0
         for row in rows:

@@ -24,7 +24,7 @@ from graphgps_pearl.config.schema import put
 from graphgps_pearl.errors import ConfigError, UserError
 from graphgps_pearl.experiments.check import check
 from graphgps_pearl.experiments.jobs import Ending, Job, how_to_continue, run_jobs
-from graphgps_pearl.experiments.live import Live, Selection
+from graphgps_pearl.experiments.live import Live, Selection, rows_so_far
 from graphgps_pearl.experiments.search_space import Dimension, parse_space
 from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.runs.folder import HARMLESS_KEYS, RunFolder, config_folder, first_change, settings
@@ -328,7 +328,7 @@ class Watch:
     def __call__(self) -> str | None:
         """The reason to end the run here, or None."""
         column = self.search.selection.column
-        for row in self.folder.read_metrics():
+        for row in rows_so_far(self.folder):
             epoch, value = int(row["epoch"]), float(row.get(column) or math.nan)
             if epoch <= self.seen or math.isnan(value):
                 continue

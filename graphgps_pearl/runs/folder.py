@@ -283,11 +283,18 @@ class RunFolder:
         self.write(self.metrics, table.getvalue())
 
     def read_metrics(self) -> list[dict[str, str]]:
-        """The rows so far; a last line cut short is dropped."""
+        """The rows so far, whose cells are numbers or empty; a last line cut short is dropped."""
         if not self.metrics.exists():
             return []
         reader = csv.DictReader(io.StringIO(self.read(self.metrics), newline=""))
-        return [row for row in reader if None not in row.values() and row.get("epoch", "").isdigit()]
+        try:
+            rows = [row for row in reader if None not in row.values() and row.get("epoch", "").isdigit()]
+            for row in rows:
+                for cell in filter(None, row.values()):
+                    float(cell)
+        except (ValueError, TypeError, csv.Error) as error:
+            raise DamagedFileError(f"{self.metrics}: is damaged ({error})") from None
+        return rows
 
 
 def data_facts(bundle: Any) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import logging
 import math
@@ -16,11 +15,12 @@ from typing import Any
 import yaml
 
 from graphgps_pearl.errors import UserError
+from graphgps_pearl.files import DamagedFileError
 from graphgps_pearl.runs.folder import FAILURE, REPEAT_KEYS, RunFolder, first_change, settings, stored_config
 
 log = logging.getLogger(__name__)
 
-_UNREADABLE = (OSError, ValueError, TypeError, AttributeError, UserError, yaml.YAMLError, csv.Error)
+_UNREADABLE = (OSError, ValueError, TypeError, AttributeError, UserError, yaml.YAMLError)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Run:
         """(epochs, hours since the start, values) of a column of ``metrics.csv``, where it is a number."""
         epochs, hours, values, seconds = [], [], [], 0.0
         for row in self.rows:
-            seconds += float(row["seconds"])
+            seconds += float(row.get("seconds") or 0)
             value = float(row.get(column) or math.nan)
             if math.isfinite(value):
                 epochs.append(int(row["epoch"]) + 1)
@@ -97,8 +97,17 @@ class Run:
 def read_run(path: Path) -> Run:
     """The run in a folder that has a ``config.yaml``."""
     folder, failure = RunFolder(path), path / FAILURE
-    text = failure.read_text().strip() if failure.exists() else ""
-    return Run(path, folder.read_result(), text, folder.read_metrics())
+    text = failure.read_text(errors="replace").strip() if failure.exists() else ""
+    return Run(path, folder.read_result(), text, readable_metrics(folder))
+
+
+def readable_metrics(folder: RunFolder) -> list[dict[str, str]]:
+    """The rows of ``metrics.csv``; none, with a line, where it is damaged: only curves need them."""
+    try:
+        return folder.read_metrics()
+    except (DamagedFileError, OSError) as error:
+        log.warning("%s; its curves are left out", error)
+        return []
 
 
 def find_runs(out_dir: Path, names: Sequence[str] = ()) -> dict[str, list[Run]]:
@@ -129,7 +138,7 @@ def readable(folders: Sequence[Path]) -> list[Run]:
             run = read_run(path)
             run.settings  # noqa: B018 - reads the file
         except _UNREADABLE as error:
-            log.warning("%s is left out: config.yaml or metrics.csv is damaged (%s)", path, error)
+            log.warning("%s is left out: config.yaml is damaged (%s)", path, error)
         else:
             runs.append(run)
     return runs

@@ -39,6 +39,18 @@ def test_ogb_features_are_ogbs() -> None:
         assert np.array_equal(ours.edge_attr.numpy(), theirs["edge_feat"]), text
 
 
+@pytest.mark.parametrize("text", ["C C", "CCO ethanol", "CC\tO", "CCO\u00a0C", "C |", "CCO |x| ethanol"])
+def test_white_space_within_a_smiles_is_refused(text: str) -> None:
+    """RDKit reads ``C C`` as methane by the name of C, without a word."""
+    with pytest.raises(BadRowError, match="white space"):
+        molecules.parse(text)
+
+
+def test_white_space_around_a_smiles_and_before_its_extensions_is_not() -> None:
+    assert molecules.parse(" CCO\t").GetNumAtoms() == 3
+    assert molecules.parse("CC |^1:1|").GetAtomWithIdx(1).GetNumRadicalElectrons() == 1
+
+
 def test_attentivefp_features_by_hand() -> None:
     graph = molecules.to_graph(molecules.parse("N[C@@H](C)C(=O)[O-]"), "attentivefp")
     assert graph.x.shape == (6, 39) and graph.x.dtype == torch.float

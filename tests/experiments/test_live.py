@@ -36,6 +36,13 @@ def test_progress_is_read_from_the_metrics(tmp_path):
     assert (found.epochs, found.of, found.best, found.best_epoch) == (11, 20, 0.4, 1)
 
 
+def test_damaged_metrics_of_one_run_stop_no_comparison(tmp_path):
+    one = job(tmp_path, "a")
+    write(one, [0.9])
+    (one.folder / "checksums.json").write_text('{"metrics.csv": ["0"]}')
+    assert read_progress(one, VALIDATION).epochs == 0
+
+
 def test_the_time_left_of_all_knows_what_is_ahead(tmp_path):
     slow, quick, later = job(tmp_path, "slow"), job(tmp_path, "quick"), job(tmp_path, "slow", 1)
     write(slow, [0.5] * 10, seconds=4.0)

@@ -40,11 +40,21 @@ def test_mistakes_are_one_line(results, monkeypatch, capsys, words, said):
 
 def test_a_damaged_run_is_named_and_left_out(results, caplog):
     (results / "zinc-none" / "0" / "config.yaml").write_text("")
-    (results / "zinc-none" / "1" / "metrics.csv").write_bytes(b"\xff\xfe")
-    assert [run.seed for run in find_runs(results)["zinc-none"]] == [2]
-    assert "0 is left out: config.yaml or metrics.csv is damaged" in caplog.text
+    assert [run.seed for run in find_runs(results)["zinc-none"]] == [1, 2]
+    assert "0 is left out: config.yaml is damaged" in caplog.text
     with pytest.raises(UserError, match="holds no runs of 'zinc-nine'; it has zinc-bpearl, zinc-none"):
         find_runs(results, ["zinc-none", "zinc-nine"])
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\xff\xfe", b"epoch,seconds,val_mae\n0,36,abc\n", b"epoch,seconds,val_mae\n0,1,0.5,7\n"]
+)
+def test_damaged_curves_leave_the_result_in_the_table(results, caplog, capsys, damage):
+    (results / "zinc-none" / "1" / "metrics.csv").write_bytes(damage)
+    assert report([str(results)]) == 0
+    assert "1/metrics.csv: is damaged" in caplog.text
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("zinc-none"))
+    assert line.split()[-1] == "3"  # seeds in the mean
 
 
 def test_a_named_folder_without_runs_is_said(results, caplog):
