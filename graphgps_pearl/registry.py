@@ -9,22 +9,18 @@ graphgps``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from importlib.abc import MetaPathFinder
 from itertools import permutations
 from typing import Any
 
 from torch_geometric.graphgym import register as graphgym
+from torch_geometric.graphgym.config import cfg as active_cfg
 from yacs.config import CfgNode
 
 from graphgps_pearl.config.schema import SCHEMA, put
-from graphgps_pearl.encoders import (
-    EDGE_ENCODERS,
-    NODE_ENCODERS,
-    POSITIONAL_ENCODERS,
-    ComposedNodeEncoder,
-)
+from graphgps_pearl.encoders import POSITIONAL_ENCODERS, ComposedNodeEncoder
 from graphgps_pearl.errors import ConfigError
 
 # Keys of what only networks of ours can take.
@@ -58,16 +54,9 @@ def register(only: Iterable[str] | None = None) -> None:
 
     for name in POSITIONAL_ENCODERS:
         _fill(graphgym.config_dict, f"posenc_{name}", partial(_add_group, name=name))
-    for tables in ((graphgym.node_encoder_dict, NODE_ENCODERS), (graphgym.edge_encoder_dict, EDGE_ENCODERS)):
-        registry, ours = tables
-        for name, encoder in ours.items():
-            _fill(registry, name, encoder)
-    for name in networks.NETWORKS:
-        _fill(graphgym.network_dict, name, _with_active_config(networks.NETWORKS[name]))
-    for name in networks.HEADS:
-        _fill(graphgym.head_dict, name, _with_active_config(networks.build_head))
-    for name, pooling in networks.POOLINGS.items():
-        _fill(graphgym.pooling_dict, name, pooling)
+    networks.offer_parts()
+    for name, network in networks.NETWORKS.items():
+        _fill(graphgym.network_dict, name, partial(network, active_cfg))
     if "graphgps" not in sys.modules and not any(isinstance(f, _UpstreamTooLate) for f in sys.meta_path):
         sys.meta_path.insert(0, _UpstreamTooLate())
 
@@ -107,17 +96,6 @@ def _add_group(cfg: CfgNode, name: str, inject: bool = True) -> None:
     for key, entry in SCHEMA.items():
         if key.startswith(f"{group}.") and (inject or key.rpartition(".")[2] not in NOT_AT_THE_INPUT):
             put(cfg, key, list(entry.default) if isinstance(entry.default, list) else entry.default)
-
-
-def _with_active_config(build: Callable[[Any, int, int], Any]) -> Callable[[int, int], Any]:
-    """GraphGym calls networks and heads as ``make(dim_in, dim_out)``; ours take the config too."""
-
-    def make(dim_in: int, dim_out: int) -> Any:
-        from torch_geometric.graphgym.config import cfg
-
-        return build(cfg, dim_in, dim_out)
-
-    return make
 
 
 class _UpstreamTooLate(MetaPathFinder):

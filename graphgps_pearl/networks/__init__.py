@@ -16,9 +16,9 @@ from graphgps_pearl.networks.parameters import PARTS, count_parameters, needs_de
 from graphgps_pearl.networks.pooling import POOLINGS, Pool
 
 if TYPE_CHECKING:
-    from graphgps_pearl.networks.from_config import HEADS, NETWORKS, build, build_head
+    from graphgps_pearl.networks.from_config import HEADS, NETWORKS, build, build_head, offer_parts
 
-_FROM_CONFIG = ("HEADS", "NETWORKS", "build", "build_head")
+_FROM_CONFIG = ("HEADS", "NETWORKS", "build", "build_head", "offer_parts")
 
 __all__ = [
     "GPS",
@@ -38,6 +38,7 @@ __all__ = [
     "count_parameters",
     "graph_mlp",
     "needs_degrees",
+    "offer_parts",
     "plain_mlp",
     "preparation",
     "san_mlp",

@@ -68,7 +68,7 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     if cfg.model.type in NETWORKS:
         return NETWORKS[cfg.model.type](cfg, dim_in, dim_out)
     make = _registered(cfg, register.network_dict, NETWORKS, cfg.model.type, "model.type")
-    _offer_parts(cfg)
+    offer_parts(cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None)
     try:
         return make(dim_in, dim_out)
     except KeyError as error:
@@ -81,15 +81,20 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
         raise
 
 
-def _offer_parts(cfg: Any) -> None:
-    """Let GraphGym's registry, where networks of others look their parts up, have those of the config."""
-    name, edges, head = cfg.dataset.node_encoder_name, cfg.dataset.edge_encoder_name, cfg.gnn.head
-    if cfg.dataset.node_encoder:
-        register.node_encoder_dict.setdefault(name, partial(encoders.ComposedNodeEncoder, name))
-    if cfg.dataset.edge_encoder and edges in encoders.EDGE_ENCODERS:
-        register.edge_encoder_dict.setdefault(edges, encoders.EDGE_ENCODERS[edges])
-    if head in HEADS:
-        register.head_dict.setdefault(head, partial(build_head, active_cfg))
+def offer_parts(composition: str | None = None) -> None:
+    """Fill the free names of GraphGym's registry, where networks of others look their parts up, with our
+    encoders, heads and poolings; also with a composed node encoder."""
+    node_encoders: dict[str, Any] = dict(encoders.NODE_ENCODERS)
+    if composition is not None:
+        node_encoders[composition] = partial(encoders.ComposedNodeEncoder, composition)
+    for registry, ours in (
+        (register.node_encoder_dict, node_encoders),
+        (register.edge_encoder_dict, encoders.EDGE_ENCODERS),
+        (register.head_dict, dict.fromkeys(HEADS, partial(build_head, active_cfg))),
+        (register.pooling_dict, POOLINGS),
+    ):
+        for name, part in ours.items():
+            registry.setdefault(name, part)
 
 
 def _gps_model(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
