@@ -50,7 +50,10 @@ _GT = {
     "degree_scaler": Key(False, "Scale what attention gives by log(1 + degree), as GRIT does."),
     "edge_update": Key(False, "Edge features updated by every layer, from the nodes at both ends."),
     "batch_norm": Key(True, "Batch norm in every layer."),
-    "layer_norm": Key(False, "Graph-wise layer norm in every layer, instead of batch norm."),
+    "layer_norm": Key(
+        False,
+        "Layer norm in every layer, of each graph (SANTransformer: of each node), instead of batch norm.",
+    ),
     "full_graph": Key(True, "SANTransformer: attention also between nodes without an edge."),
     "gamma": Key(1e-5, "SANTransformer: weight of that attention.", min=0),
     "pna_degrees": Key(

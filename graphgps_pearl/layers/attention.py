@@ -137,7 +137,7 @@ class MultiheadAttention(nn.Module):
         qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)
         dropout = self.dropout if self.training else 0.0
         # On a GPU torch's own attention is one kernel each way, and torch.compile can read it.
-        use_kernel = dropout > 0 and qkv.device.type == "cpu" and not torch.compiler.is_compiling()
+        use_kernel = 0 < dropout < 1 and qkv.device.type == "cpu" and not torch.compiler.is_compiling()
         function = kernel.attend if use_kernel and kernels_enabled() else attend
         biases = _of_groups(bias, layout, qkv.dtype)
         out = function(qkv, self.heads, layout.grouping, biases, dropout)

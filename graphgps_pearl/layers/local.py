@@ -193,7 +193,7 @@ def _gine(s: LocalSettings) -> nn.Module:
     edge_dim = _needs_edges(s, "GINE")
     if s.equivstable_pe:
         lift = nn.Identity() if edge_dim == s.dim else nn.Linear(edge_dim, s.dim)
-        return Convolution(DistanceGINE(_mlp(s), DistanceGate(s.dim, s.act), lift), _with_distances)
+        return Convolution(DistanceGINE(_mlp(s), DistanceGate(s.dim), lift), _with_distances)
     conv = GINE(_mlp(s), None if edge_dim == s.dim else pyg_nn.Linear(edge_dim, s.dim))
     return Convolution(conv, _with_features)
 

@@ -99,6 +99,13 @@ def _weight(products: Tensor, width: int) -> Tensor:
     return (products / width**0.5).clamp(-5, 5).exp()
 
 
+class _NodeNorm(nn.LayerNorm):
+    """Layer norm of every node by itself."""
+
+    def forward(self, x: Tensor, layout: Layout) -> Tensor:
+        return super().forward(x)
+
+
 class SANLayer(nn.Module):
     """Attention and a feed-forward block, each with residual connection and norm.
 
@@ -108,7 +115,8 @@ class SANLayer(nn.Module):
         full_graph: see :class:`SANAttention`.
         gamma: see :class:`SANAttention`.
         dropout: after the attention and inside the feed-forward block.
-        norm: ``batch``, ``layer`` or ``none``.
+        norm: ``batch``, ``layer`` (of each node by itself, as in GraphGPS's SAN; GPS layers normalise over a
+            graph) or ``none``.
     """
 
     # Which part of the parameter budget each child belongs to.
@@ -135,7 +143,9 @@ class SANLayer(nn.Module):
         self.feed_forward = nn.Sequential(
             nn.Linear(dim, 2 * dim), nn.ReLU(), nn.Dropout(dropout), nn.Linear(2 * dim, dim)
         )
-        self.norm_attention, self.norm = Norm(dim, norm), Norm(dim, norm)
+        self.norm_attention, self.norm = (
+            _NodeNorm(dim) if norm == "layer" else Norm(dim, norm) for _ in range(2)
+        )
 
     def forward(
         self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, layout: Layout

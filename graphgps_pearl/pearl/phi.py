@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import groupby, pairwise
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -212,7 +213,7 @@ class Phi(nn.Module):
     def hidden(self, x: Tensor, rows: Rows | Sequence[Rows]) -> Tensor:
         """What the readout is applied to: the output of the layers."""
         rows_of = rows if isinstance(rows, Sequence) else [rows] * len(self.layers)
-        layers = [layer for layer in self.layers if isinstance(layer, Layer)]
+        layers = cast(list[Layer], list(self.layers))
         if self.skip != "sum":  # layer(x, rows) [+ x] for each layer, by kernels where they serve
             residual = [self.skip == "residual" and layer.in_dim == layer.out_dim for layer in layers]
             return apply_layers(layers, x, rows_of, residual)

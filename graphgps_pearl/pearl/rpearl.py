@@ -248,9 +248,7 @@ class RPEARL(PEARL):
         rows = SampleRows(operators, num_samples)
         taps = None
         if self.tap_norm is not None:
-            with torch.no_grad():
-                x = rows.taps(signals, self.num_taps).view(num_nodes, num_samples, self.num_taps)
-                taps = tap_moments(x)
+            taps = tap_moments(rows.taps(signals, self.num_taps).view(num_nodes, num_samples, self.num_taps))
         phi = self.phi.hidden if self._pools_first else self.phi
         x = phi(signals, rows).to(self._dtype).unflatten(0, (num_nodes, num_samples))
         return sample_moments(x, self.pool, reference), taps

@@ -155,3 +155,10 @@ def test_a_bias_that_changes_in_place_is_seen_with_the_same_layout() -> None:
         with torch.no_grad():
             bias -= bias.grad + 1
     assert not torch.equal(attention(x, layout, bias), out)
+
+
+def test_dropping_all_weights_leaves_the_bias() -> None:
+    attention, x = MultiheadAttention(8, 2, dropout=1.0), torch.randn(400, 8)
+    torch.nn.init.constant_(attention.out_proj.bias, 3.0)
+    out = attention(x, Layout.of(torch.zeros(400, dtype=torch.long)))
+    torch.testing.assert_close(out, torch.full_like(out, 3.0))

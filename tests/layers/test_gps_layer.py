@@ -257,3 +257,8 @@ def test_message_passing_alone(local: str, residual: bool) -> None:
     torch.testing.assert_close(edge_attr, new_edges)
     (x.sin().sum() + edge_attr.sin().sum()).backward()
     assert all(p.grad is not None for p in layer.parameters())
+
+
+def test_the_gate_of_gine_has_graphgps_relu_whatever_the_activation() -> None:
+    gate = _layer("GINE", "None", act="gelu", equivstable_pe=True).local.conv.gate
+    assert isinstance(gate.mlp[1], nn.ReLU)

@@ -61,3 +61,13 @@ def test_every_parameter_gets_a_gradient() -> None:
     found, _ = layer(x, batch.edge_index, edge_attr, Layout.of(batch.batch))
     found.square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in layer.parameters())
+
+
+def test_layer_norm_is_of_each_node() -> None:
+    torch.manual_seed(0)
+    batch = batch_of((random_graph(6), 6))
+    layer = SANLayer(8, 2, norm="layer")
+    x, edge_attr = torch.randn(6, 8), torch.randn(batch.num_edges, 8)
+    out, _ = layer(x, batch.edge_index, edge_attr, Layout.of(batch.batch))
+    torch.testing.assert_close(out.mean(dim=1), torch.zeros(6), atol=1e-5, rtol=0)
+    torch.testing.assert_close(out.var(dim=1, correction=0), torch.ones(6), atol=1e-3, rtol=0)

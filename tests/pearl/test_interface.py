@@ -400,3 +400,28 @@ def test_bpearl_is_of_order_one_on_graphs_of_any_size() -> None:
         assert 0.3 < float(pe(molecule_like(n)).square().mean().sqrt()) < 3
         pe.scale = False
         assert float(pe(molecule_like(n)).square().mean().sqrt()) > 10
+
+
+def test_gradients_of_given_samples_go_through_the_tap_moments() -> None:
+    options = {"norm": "none", "act": "tanh", "gso": "sym_adjacency", "num_taps": 3, "tap_moments": True}
+    module = RPEARL(dim_pe=3, hidden_dim=4, num_layers=1, **options).double()
+    samples = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda q: module(EDGES, samples=q), (samples,))
+
+
+class Doubled(torch.nn.Module):
+    """A layer of a user's own: nothing of ours but the call."""
+
+    in_dim = out_dim = 4
+
+    def forward(self, x: Tensor, rows: Any) -> Tensor:
+        """Twice the neighbours' sum."""
+        return 2 * rows.neighbours(x)
+
+
+def test_a_layer_need_not_be_derived_from_ours() -> None:
+    lift = TapLayer(1, 4, num_taps=2)
+    pairs = BPEARL.from_phi(Phi([lift]), pool="sum", gso="adjacency")
+    twice = BPEARL.from_phi(Phi([lift, Doubled()]), pool="sum", gso="adjacency")
+    adjacency = torch.zeros(7, 7).index_put_((EDGES[1], EDGES[0]), torch.ones(EDGES.size(1)), accumulate=True)
+    torch.testing.assert_close(twice(EDGES), 2 * adjacency @ pairs(EDGES))

@@ -23,7 +23,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphgps_pearl.pearl.graphs import Graphs
 from graphgps_pearl.pearl.kernels import blocked, device_norm, folded, native
@@ -40,10 +40,9 @@ _MOST = 0.75  # if more of the pairs than this are within reach, all pairs are q
 
 def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor | None:
     """``layer(x, rows)`` [+ x] in blocks of rows, or None where no kernel serves."""
-    if not _on_cpu(x):
+    if not _on_cpu(x) or not _is_plain(layer):
         return None
-    if not isinstance(layer, GINLayer | TapLayer) or type(layer) not in (GINLayer, TapLayer):
-        return None
+    assert isinstance(layer, GINLayer | TapLayer)
     if folded.serves(layer, x):
         return folded.evaluated(layer, x, rows, residual)
     part = _part(layer, rows, residual, x.dtype)
@@ -74,9 +73,16 @@ def _on_cpu(x: Tensor) -> bool:
     return x.device.type == "cpu" and x.numel() > 0 and not torch.is_autocast_enabled("cpu")
 
 
+def _is_plain(layer: Layer) -> bool:
+    """Whether a layer is ours, of torch's linear maps: others may do more than multiply by their weights."""
+    if type(layer) is GINLayer:
+        return all(type(linear) is nn.Linear for linear in layer.linears)
+    return type(layer) is TapLayer
+
+
 def _part(layer: Layer, rows: Rows, residual: bool, dtype: torch.dtype) -> Part | None:
     """The layer with norms in training, or None where it is not one of :mod:`.blocked`."""
-    if dtype not in (torch.float32, torch.float64):
+    if dtype not in (torch.float32, torch.float64) or not _is_plain(layer):
         return None
     eps: Tensor | None = None
     if type(layer) is TapLayer and layer.act == "relu" and layer.bias is None and not residual:
@@ -89,7 +95,10 @@ def _part(layer: Layer, rows: Rows, residual: bool, dtype: torch.dtype) -> Part 
     else:
         return None
     served = all(
-        type(norm) is BatchNorm and norm.training and norm.reduce is None and weight.dtype == dtype
+        type(norm) is BatchNorm
+        and norm.training
+        and norm.reduce is None
+        and all(t.dtype == dtype for t in (weight, norm.weight, norm.bias, *norm.buffers()))
         for weight, norm in steps
     )
     return Part(steps, rows, eps, residual) if served else None

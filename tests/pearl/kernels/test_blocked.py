@@ -157,3 +157,33 @@ def test_which_layers_the_kernel_serves() -> None:
     assert not serves(x, batch)
     batch.norm.reduce = None
     assert not serves(x, batch.eval())
+
+
+class _Sine(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).sin()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_other_linear_maps_are_left_to_torch(training: bool) -> None:
+    torch.manual_seed(0)
+    module = BPEARL(dim_pe=4, hidden_dim=8, num_layers=2, num_taps=2)
+    for layer in module.phi.layers[1:]:
+        layer.linears[0] = _Sine(8, 8, bias=False)
+    module.train(training)
+    other = copy.deepcopy(module)
+    edges = molecule_like(9)
+    with torch.no_grad():
+        with use_kernels(False):
+            expected = other(edges)
+        torch.testing.assert_close(module(edges), expected)
+
+
+def test_norms_of_another_precision_are_left_to_torch() -> None:
+    module = BPEARL(dim_pe=4, hidden_dim=8, num_layers=2, num_taps=2).double()
+    for layer in module.phi.layers[1:]:
+        layer.norms.float()
+    other = copy.deepcopy(module)
+    with use_kernels(False):
+        expected = other(molecule_like(9))
+    torch.testing.assert_close(module(molecule_like(9)), expected)
