@@ -44,7 +44,7 @@ class Rows:
         return self._reader.line_num
 
     def __iter__(self) -> Iterator[list[str]]:
-        return (row for row in self._rows() if row)
+        return (row for row in self._rows() if len(row) > 1 or any(cell.strip() for cell in row))
 
     def _rows(self) -> Iterator[list[str]]:
         while True:

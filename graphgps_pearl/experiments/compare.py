@@ -7,6 +7,7 @@ unfinished runs and leaves finished ones alone.
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -107,7 +108,9 @@ def compare(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         _require_comparable(jobs)
         _require_shown(jobs, [*names, *_fingerprints(out_dir, names)], args.baseline, args.split)
         failed = _train(jobs, args.jobs)
-        show(out_dir, [*names, *_fingerprints(out_dir, names)], args.baseline, args.split)
+        # Where all have failed there is nothing to show, and why is said above.
+        with contextlib.suppress(*[UserError] if failed else []):
+            show(out_dir, [*names, *_fingerprints(out_dir, names)], args.baseline, args.split)
         if failed:
             raise UserError(f"{failed} of {len(jobs)} runs failed (see above); the same command retries them")
 

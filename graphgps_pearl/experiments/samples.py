@@ -51,6 +51,8 @@ def evaluate_samples(argv: Sequence[str] | None = None, prog: str | None = None)
     def work() -> None:
         if min(args.samples) < 1 or args.tables < 1:
             raise UserError("--samples and --tables: expected whole numbers from 1 up")
+        if args.run.is_file():
+            raise UserError(f"{args.run}: is a file; name the run folder, such as {args.run.parent}")
         from graphgps_pearl.experiments.sample_evaluation import evaluate
 
         name, points = evaluate(args.run, sorted(set(args.samples)), args.tables, args.split)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphgps_pearl.command import run_command
+from graphgps_pearl.config import shipped
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.molecule_files import MoleculeTable, read_molecules
@@ -135,7 +136,10 @@ def encode(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         from graphgps_pearl.inference.output import write_encodings
 
         with _progress(len(table), "encoding") as bar:
-            found = model.encode(table.smiles, batch_size=args.batch_size, notify=bar.update)
+            # Of a row that does not fit the header it is not known which cell is the SMILES.
+            smiles = ["" if row in table.problems else text for row, text in enumerate(table.smiles)]
+            found = model.encode(smiles, batch_size=args.batch_size, notify=bar.update)
+            found.smiles, found.errors = list(table.smiles), {**found.errors, **table.problems}
         if args.output:
             write_encodings(found, Path(args.output))
         if args.draw:
@@ -242,7 +246,8 @@ def _load_any(path: str, overrides: tuple[str, ...], device: str | None) -> Mode
 
         return untrained(path, overrides, device)
     if overrides:
-        raise UserError(f"{path}: KEY VALUE goes with a config; a trained model is as it is")
+        alike = f"; its config: graphgps-pearl configs {path} --copy" if path in shipped.names() else ""
+        raise UserError(f"{path}: KEY VALUE goes with a config; a trained model is as it is{alike}")
     return _load(path, device)
 
 

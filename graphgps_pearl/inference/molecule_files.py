@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -47,12 +47,11 @@ def read_molecules(path: str, smiles_column: str | None = None) -> MoleculeTable
     """All rows of a file; DataError if it cannot be read, has no SMILES column or no rows."""
     name = "standard input" if path == STANDARD_INPUT else path
     with _standard_input() if path == STANDARD_INPUT else open_text(Path(path)) as stream:
-        lines: Iterator[str] = (line for line in stream if line.strip())
-        first = next(lines, None)
+        first = next((line for line in stream if line.strip()), None)
         if first is None:
             raise DataError(f"{name}: is empty")
         separator = _separator(path, first, smiles_column)
-        lines = chain([first], lines)
+        lines = chain([first], stream)
         table = (
             _read_smi(lines)
             if separator is None
@@ -83,9 +82,9 @@ def _separator(path: str, first: str, smiles_column: str | None) -> str | None:
     return separator if several or (smiles_column is not None and separator is not None) else None
 
 
-def _read_smi(lines: Iterator[str]) -> MoleculeTable:
+def _read_smi(lines: Iterable[str]) -> MoleculeTable:
     table = MoleculeTable(["smiles", "name"])
-    for number, line in enumerate(lines):
+    for number, line in enumerate(line for line in lines if line.strip()):
         smiles, *name = line.split(maxsplit=1)
         if number == 0 and smiles.lower() == "smiles":
             continue  # RDKit writes a header line
@@ -100,6 +99,8 @@ def _read_smi(lines: Iterator[str]) -> MoleculeTable:
 
 def _read_table(rows: Rows, name: str, smiles_column: str | None) -> MoleculeTable:
     columns, wanted = rows.header, smiles_column or "smiles"
+    if columns.count(wanted) > 1:
+        raise DataError(f"{name} has {columns.count(wanted)} columns {wanted!r}; rename all but one")
     index = find_column(columns, wanted)
     if index is None:
         raise DataError(f"{missing_column(columns, wanted, name)}; name it with --smiles-column")

@@ -107,7 +107,11 @@ def write_encodings(encodings: Encodings, path: Path) -> None:
     """
     first = next(iter(encodings.arrays.values()))
     starts = np.cumsum([0, *(len(part) for part in first)])
-    arrays: dict[str, Any] = {name: np.concatenate(parts) for name, parts in encodings.arrays.items()}
+    # Molecules without rows do not know the width of an encoding without dim_pe.
+    arrays: dict[str, Any] = {
+        name: np.concatenate([part for part in parts if len(part)] or parts)
+        for name, parts in encodings.arrays.items()
+    }
     arrays |= {"smiles": np.array(encodings.smiles), "starts": starts}
     try:
         with path.open("wb") as file:

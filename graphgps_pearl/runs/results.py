@@ -126,8 +126,18 @@ def find_runs(out_dir: Path, names: Sequence[str] = ()) -> dict[str, list[Run]]:
             found[folder.name] = readable(sorted(seeds, key=lambda p: int(p.name)))
     found = {name: runs for name, runs in found.items() if runs}
     if not found:
-        raise UserError(f"{out_dir}: holds no runs (<config>/<seed>/config.yaml)")
+        raise UserError(f"{out_dir}: holds no runs (<config>/<seed>/config.yaml){_meant(out_dir)}")
     return found
+
+
+def _meant(folder: Path) -> str:
+    """Which folder to give where this one is a run, or holds the runs of one config; '' otherwise."""
+    path = folder.resolve()
+    if (path / "config.yaml").is_file():
+        return f"; it is one run, so give {path.parent.parent} {path.parent.name}"
+    if any(file.parent.name.isdigit() for file in path.glob("*/config.yaml")):
+        return f"; these are the runs of one config, so give {path.parent} {path.name}"
+    return ""
 
 
 def readable(folders: Sequence[Path]) -> list[Run]:

@@ -104,6 +104,12 @@ def test_a_comparison_with_failures_does_not_end_well(folder, capsys):
     assert "1 of 2 runs failed" in shown.err
 
 
+def test_where_all_runs_failed_the_last_line_says_so(folder, monkeypatch, capsys):
+    monkeypatch.setattr(compare_module, "_train", lambda jobs, at_once: len(jobs))
+    assert compare_command(["small.yaml", "--seeds", "2"]) == 2
+    assert "2 of 2 runs failed" in capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.parametrize("option", ["--seeds", "--jobs"])
 def test_none_at_all_is_refused(folder, capsys, option):
     assert compare_command(["small.yaml", option, "0"]) == 2

@@ -60,12 +60,13 @@ def test_molecules_are_coloured_by_the_runs_encoding(trained):
     [
         (["wehi-logp"], "wehi-logp: has no R-PEARL; its node encoder is Atom+BPEARL"),
         (["nowhere"], "nowhere: no such model"),
+        (["RUN/best.ckpt"], "best.ckpt: is a file; name the run folder"),
         (["RUN", "--samples", "0"], "expected whole numbers from 1 up"),
         (["RUN", "--split", "ood"], "there is no 'ood'; there are train, val, test"),
     ],
 )
 def test_mistakes_are_one_line(trained, capsys, overrides, said):
-    overrides = [str(trained.path()) if word == "RUN" else word for word in overrides]
+    overrides = [word.replace("RUN", str(trained.path())) for word in overrides]
     assert cli.main(["evaluate-samples", *overrides]) == 2
     error = capsys.readouterr().err.strip()
     assert said in error

@@ -31,6 +31,17 @@ def test_predict_keeps_the_columns_of_a_csv_and_reports_bad_rows(model, tmp_path
     assert "2 of 5 molecules predicted, 3 could not be" in shown.err.splitlines()[-1]
 
 
+def test_encode_leaves_out_rows_that_do_not_fit_the_header(tmp_path, capsys):
+    """A row with a cell too many may have its SMILES anywhere."""
+    source, out = tmp_path / "molecules.csv", tmp_path / "out.npz"
+    source.write_text("id,smiles\n1,CCO\n2,extra,CC\n3,c1ccccc1\n")
+    assert cli.main(["encode", "quickstart", str(source), "-o", str(out)]) == 1
+    assert "the first is row 2: the row has 3 cells, the header has 2" in capsys.readouterr().err
+    found = np.load(out)
+    assert found["starts"].tolist() == [0, 3, 3, 9]
+    assert found["smiles"].tolist() == ["CCO", "extra", "c1ccccc1"]
+
+
 def test_the_spread_over_tables_is_a_column(trained, tmp_path, capsys):
     source = tmp_path / "m.smi"
     source.write_text("CCO\nc1ccccc1CCN\n")

@@ -8,6 +8,7 @@ import pytest
 from helpers.inference import one_error, rows_of
 
 from graphgps_pearl import cli
+from graphgps_pearl.inference.molecule_files import read_molecules
 
 
 @pytest.mark.parametrize("zipped", (False, True))
@@ -31,6 +32,12 @@ def test_predict_reads_standard_input_of_either_kind(model, monkeypatch, capsys,
     assert [row["smiles"] for row in rows_of(capsys.readouterr().out)] == ["CCO", "c1ccccc1"]
 
 
+def test_rows_of_empty_cells_stay_and_cells_are_not_altered(tmp_path):
+    table = tmp_path / "m.tsv"
+    table.write_text('smiles\tnote\nCCO\t"a\n\nb"\n\t\n\nCC\tc\n  \n')
+    assert read_molecules(str(table)).rows == [["CCO", "a\n\nb"], ["", ""], ["CC", "c"]]
+
+
 def test_an_output_is_an_input_too(model, tmp_path, capsys):
     source = tmp_path / "first.csv"
     source.write_text("smiles,pred_atoms,error\nCCO,1,\n")
@@ -48,6 +55,7 @@ def test_files_that_cannot_be_read_are_one_line(model, tmp_path, capsys):
         (b"name,structure\nx,CCO\n", "name it with --smiles-column"),
         (b"", "is empty"),
         (b"smiles\n", "no molecules"),
+        (b"smiles,x,smiles\nCCO,1,CC\n", "2 columns 'smiles'"),
         (b"smiles\n\xff\xfe\n", "UTF-8"),
     ):
         bad.write_bytes(content)

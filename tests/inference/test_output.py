@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from graphgps_pearl.inference.output import PredictionWriter
+from graphgps_pearl.inference.model import Encodings
+from graphgps_pearl.inference.output import PredictionWriter, write_encodings
 
 
 def test_a_models_names_are_no_formulas_and_the_inputs_cells_stay(tmp_path: Path):
@@ -22,6 +23,12 @@ def test_a_models_names_are_no_formulas_and_the_inputs_cells_stay(tmp_path: Path
         ["CCO", "-x", "-1.5", ""],
         ["bad", "1", "", "'@ does not parse"],
     ]
+
+
+def test_encodings_without_dim_pe_and_a_bad_row_are_written(tmp_path: Path):
+    arrays = {"EquivStableLapPE": [np.ones((3, 64), np.float32), np.zeros((0, 0), np.float32)]}
+    write_encodings(Encodings(["CCO", "C("], arrays, {1: "does not parse"}), tmp_path / "out.npz")
+    assert np.load(tmp_path / "out.npz")["EquivStableLapPE"].shape == (3, 64)
 
 
 def test_a_terminal_gets_no_control_characters(monkeypatch):

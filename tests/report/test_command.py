@@ -28,6 +28,8 @@ def test_the_report_command_writes_every_form(results, capsys):
         ([".", "--baseline", "zinc-rwse"], "there is no baseline 'zinc-rwse'; there are"),
         ([".", "--split", "ood"], "there is no split 'ood'; there are train, val, test"),
         ([".", "absent"], "holds no runs"),
+        (["zinc-none"], "these are the runs of one config, so give"),
+        (["zinc-none/0"], "it is one run, so give"),
     ],
 )
 def test_mistakes_are_one_line(results, monkeypatch, capsys, words, said):

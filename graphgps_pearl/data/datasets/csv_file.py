@@ -19,6 +19,7 @@ the training split unless ``standardise: False`` is set.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from functools import cached_property
@@ -37,6 +38,8 @@ from graphgps_pearl.data.csv_table import MISSING, CsvTable, header_of, number, 
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.delimited import find_column
 from graphgps_pearl.errors import ConfigError, DataError
+
+log = logging.getLogger(__name__)
 
 _SPLIT_WORDS = dict.fromkeys(("train", "training"), "train")
 _SPLIT_WORDS |= dict.fromkeys(("val", "valid", "validation"), "val") | {"test": "test"}
@@ -105,6 +108,10 @@ class CsvFile(Source):
         chosen = self.cfg.dataset
         table = self._table
         classes = _class_names(table) if self.spec().task_type == "classification" else None
+        if not chosen.target_columns:
+            log.info(
+                "%s: dataset.target_columns is empty; targets are %s", self._file, ", ".join(self._targets)
+            )
         features = self.features("ogb", "attentivefp")
 
         def graph(i: int) -> Data:
@@ -131,10 +138,16 @@ class CsvFile(Source):
 
     def _target(self, cells: list[str]) -> Tensor:
         named = zip(cells, self._targets, strict=True)
-        if self.cfg.dataset.task_type == "regression":
-            values = [number(cell, name, missing_allowed=True) for cell, name in named]
-        else:
-            values = [yes_or_no(cell, name) for cell, name in named]
+        regression = self.cfg.dataset.task_type == "regression"
+        try:
+            values = [
+                number(c, name, missing_allowed=True) if regression else yes_or_no(c, name)
+                for c, name in named
+            ]
+        except BadRowError as error:
+            if self.cfg.dataset.target_columns or len(self._targets) == 1:
+                raise
+            raise BadRowError(f"{error} (all columns are targets: dataset.target_columns is empty)") from None
         if all(math.isnan(value) for value in values):
             raise BadRowError("has no label")
         return as_target(values)

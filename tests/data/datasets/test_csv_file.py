@@ -45,9 +45,15 @@ def test_a_split_column(make_cfg, table: Path) -> None:
     assert bundle.spec == data.spec(cfg)
 
 
-def test_every_other_column_is_a_target_if_none_is_named(make_cfg, table: Path) -> None:
-    spec = data.spec(make_cfg("csv", "mine", path=table, split_column="set"))
+def test_every_other_column_is_a_target_if_none_is_named(make_cfg, table: Path, caplog) -> None:
+    cfg = make_cfg("csv", "mine", path=table, split_column="set")
+    spec = data.spec(cfg)
     assert spec.target_names == ("logS", "toxic") and spec.dim_out == 2
+    with caplog.at_level("INFO"):  # a number of the molecule, say, is a target too
+        data.load(cfg)
+    assert "dataset.target_columns is empty; targets are logS, toxic" in caplog.text
+    with pytest.raises(DataError, match=r"column 'set' has 'Train'.*dataset\.target_columns is empty"):
+        data.load(make_cfg("csv", "mine", path=table, split_mode="random"))
 
 
 def test_scaffold_splits_divide_no_scaffold(make_cfg, table: Path) -> None:
