@@ -32,14 +32,14 @@ class PairIndex:
 
     Attributes:
         pair_row: the row of every pair of each graph, as :class:`~graphgps_pearl.pearl.PairEncoding` has it.
-        shared: whether pairs may share rows.
+        num_rows: R.
         groups: the groups.
         sizes: of each group [B_g] the graphs' numbers of nodes.
         starts: of each group [B_g] the graphs' first pairs in ``pair_row``.
     """
 
     pair_row: Tensor
-    shared: bool
+    num_rows: int
     groups: Sequence[Group]
     sizes: Sequence[Tensor]
     starts: Sequence[Tensor]
@@ -72,8 +72,9 @@ class PairIndex:
 
     @cached_property
     def inverse(self) -> tuple[Tensor, ...] | None:
-        """For (v, m) and for (m, v), [R] where each row is in ``row``; None where pairs share rows."""
-        if self.shared:
+        """For (v, m) and for (m, v), [R] where each row is in ``row``; None unless each is one pair's."""
+        # Not by the numbers alone: some pairs may share a row while others' rows stand for no pair.
+        if self.num_rows != self.pair_row.numel() or bool((self.pair_row.bincount() != 1).any()):
             return None
         dense = torch.cat([inside.flatten() for _, _, inside in self._cells()]).nonzero().squeeze(1)
         return tuple(
@@ -126,7 +127,7 @@ def pair_index(pair_row: Tensor, num_rows: int, sizes: Tensor, groups: Sequence[
     squares = sizes.square()
     starts = squares.cumsum(0) - squares  # [B] the first pair of each graph
     of_groups = [[t[group.graphs] for group in groups] for t in (sizes, starts)]
-    return PairIndex(pair_row, num_rows < pair_row.numel(), groups, *of_groups)
+    return PairIndex(pair_row, num_rows, groups, *of_groups)
 
 
 def joined(weight: Tensor, readout: nn.Linear | None) -> tuple[Tensor, Tensor | None]:

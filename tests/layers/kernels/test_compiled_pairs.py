@@ -109,6 +109,27 @@ def test_an_index_for_a_device_brings_the_inverse(shared: bool) -> None:
         assert (inverse % 2 == side).all()
 
 
+@pytest.mark.parametrize("num_rows", [13, 15])
+@pytest.mark.parametrize("native", [False, True])
+def test_as_many_rows_as_pairs_of_which_some_are_shared(num_rows: int, native: bool) -> None:
+    """B-PEARL lists the pairs within reach, and one row for all others of a node."""
+    sizes = torch.tensor([3, 2])
+    row = torch.tensor([0, 1, 12, 3, 4, 5, 12, 7, 8, 9, 10, 11, 11])
+    rows = torch.randn(num_rows, 8, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(16, 8, dtype=torch.float64, requires_grad=True)
+    index = pair_bias.pair_index(row, num_rows, sizes, group_graphs(sizes).groups)
+    gradients = []
+    for kernels in (True, False):
+        with use_kernels(kernels, native):
+            out = (pair_gather if kernels else pair_bias).project(rows, weight, None, index)
+        inside = torch.where(out.isfinite(), out, 0).view(8, 2, 3, 3)
+        smaller = int((index.sizes[0] == 2).nonzero())
+        loss = inside[:, 1 - smaller].sin().sum() + inside[:, smaller, :2, :2].sin().sum()
+        gradients.append(torch.autograd.grad(loss, (rows, weight)))
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
+
+
 @pytest.mark.parametrize("native", [False, True])
 def test_no_second_derivatives(native: bool) -> None:
     """A gradient penalty would lack a term."""
