@@ -53,6 +53,11 @@ def _check_ogb(cfg: Any, graph: Data, attribute: str, encoder: str, what: str, o
             f"use {others}, or other dataset.features"
         )
     sizes = ogb.get_atom_feature_dims() if what == "atoms" else ogb.get_bond_feature_dims()
+    if features.dim() != 2 or features.size(1) > len(sizes):
+        raise ConfigError(
+            f"dataset.{encoder} reads OGB's {len(sizes)} columns and {attribute} of {cfg.dataset.name} is "
+            f"{list(features.shape)}; use {'TypeDictNode' if what == 'atoms' else 'TypeDictEdge'}, {others}"
+        )
     for column, (values, size) in enumerate(zip(features.t(), sizes, strict=False)):
         wrong = values[(values < 0) | (values >= size)]
         if len(wrong):

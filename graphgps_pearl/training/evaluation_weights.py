@@ -79,7 +79,10 @@ class EvaluationWeights(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Follow every optimiser step; one that is skipped (float16) does not count."""
 
-        def stepped(*_: Any) -> None:
+        def stepped(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+            # The loss scaler calls a fused optimiser's step also where it is to be skipped, and says so here.
+            if bool(getattr(optimizer, "found_inf", False)):
+                return
             self._evaluated = None
             if self.average is not None:
                 self.average.update_parameters(_network(pl_module))

@@ -6,10 +6,8 @@ import pytest
 import torch
 from helpers.encoding_cases import batch_of, encoder_config, graphs
 
-from graphgps_pearl.encoders import (
-    EDGE_ENCODERS,
-    FeatureEncoder,
-)
+from graphgps_pearl.encoders import EDGE_ENCODERS, FeatureEncoder, check_features
+from graphgps_pearl.errors import ConfigError
 
 NO_EDGES = ("dataset.edge_encoder", False, "gt.layer_type", "GIN+Transformer")
 
@@ -29,6 +27,21 @@ def test_edge_encoders(name: str) -> None:
     assert batch.edge_attr.shape == (batch.num_edges, 32) == (batch.num_edges, encoder.edge_dim)
     batch.edge_attr.square().sum().backward()
     assert all(p.grad is not None for p in encoder.edge_encoder.parameters())
+
+
+@pytest.mark.parametrize(("attribute", "kind"), [("x", "Node"), ("edge_attr", "Edge")])
+@pytest.mark.parametrize("columns", [(), (10,)])
+def test_features_of_another_shape_than_ogbs_are_refused(attribute, kind, columns) -> None:
+    graph = graphs()[0]
+    graph.x = torch.zeros(graph.num_nodes, 9, dtype=torch.long)
+    graph.edge_attr = torch.zeros(graph.num_edges, 3, dtype=torch.long)
+    cfg = encoder_config("Atom", "dataset.edge_encoder_name", "Bond")
+    check_features(cfg, graph)
+    graph[attribute] = torch.zeros(len(graph[attribute]), *columns, dtype=torch.long)
+    with pytest.raises(
+        ConfigError, match=rf"dataset\.{kind.lower()}_encoder_name.*{attribute}.*use TypeDict{kind}"
+    ):
+        check_features(cfg, graph)
 
 
 def test_pna_has_at_most_128_edge_columns() -> None:

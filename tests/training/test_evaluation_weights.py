@@ -21,8 +21,9 @@ from graphgps_pearl.inference.checkpoint import read_run
 from graphgps_pearl.pearl import BPEARL, RPEARL
 from graphgps_pearl.switches import use_kernels
 from graphgps_pearl.training.evaluation_weights import EvaluationWeights, reestimate
+from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.run import evaluation_weights
-from graphgps_pearl.training.task import GraphTask
+from graphgps_pearl.training.task import GraphTask, OptimSettings
 
 EMA = ("train.ema_decay", "0.8")
 NORMS = ("train.bn_reestimate", "20")
@@ -111,6 +112,28 @@ def test_whole_numbers_are_copied_and_not_averaged() -> None:
     for _ in range(50):
         average.update_parameters(network)
     assert torch.equal(average.module.index, network.index)
+
+
+@pytest.mark.parametrize("optimizer", ["adamW", "sgd"])
+def test_a_step_that_the_loss_scaler_skips_does_not_count(optimizer) -> None:
+    """A fused optimiser's step is called all the same, and finds out by itself that it is to be skipped."""
+    settings = OptimSettings(optimizer=optimizer, base_lr=0.1)
+    task = GraphTask(nn.Linear(2, 1), make_loss("l1", "regression"), "regression", [], settings)
+    callback, trainer = (
+        EvaluationWeights(decay=0.5),
+        SimpleNamespace(optimizers=[task.configure_optimizers()]),
+    )
+    callback.on_fit_start(trainer, task)
+    callback.on_train_start(trainer, task)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    counts = []
+    for factor in (1.0, torch.inf, 1.0):
+        scaler.scale(task.network(torch.ones(3, 2)).sum() * factor).backward()
+        scaler.step(trainer.optimizers[0])
+        scaler.update()
+        trainer.optimizers[0].zero_grad()
+        counts.append(int(callback.average.n_averaged))
+    assert counts == [1, 1, 2]
 
 
 class OfNodes(nn.Sequential):
