@@ -11,10 +11,11 @@ import pickle
 import struct
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +26,8 @@ from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.escaping import printable
 
 TRAIN_VAL_TEST = ("train", "val", "test")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,19 @@ class Items:
     target_mean: Tensor | None = None
     target_std: Tensor | None = None
     smiles: Callable[[int], str] | None = None
+
+
+def joined(parts: Mapping[str, Sequence[T]]) -> tuple[list[tuple[str, int, T]], dict[str, range]]:
+    """The rows of all splits, one after the other, as (split, number in it, row); and where each split is."""
+    return [(split, i, row) for split, part in parts.items() for i, row in enumerate(part)], ranges(parts)
+
+
+def ranges(parts: Mapping[str, Sized]) -> dict[str, range]:
+    """The numbers that the rows of each split have if all splits stand one after the other."""
+    ends = accumulate(map(len, parts.values()))
+    return {
+        split: range(end - len(part), end) for (split, part), end in zip(parts.items(), ends, strict=True)
+    }
 
 
 class Source(ABC):

@@ -1,4 +1,4 @@
-"""Public files: fetched over verified TLS by pooch, checked, and renamed to their names only when whole.
+"""Public files: found, or fetched over verified TLS by pooch, checked, unpacked, and renamed when whole.
 
 Nothing here runs unless a dataset that needs a download was asked for and its files are neither at
 ``dataset.path`` nor in ``dataset.dir``; ``dataset.source: path`` rules the network out altogether.
@@ -7,14 +7,19 @@ Nothing here runs unless a dataset that needs a download was asked for and its f
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
-from collections.abc import Callable
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from graphgps_pearl.data import cache
 from graphgps_pearl.data.base import Source, first_line
 from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.unpacking import Bounded
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +56,48 @@ def locate(
     if found is None:
         raise DataError(f"{folder}: {wanted}, or set dataset.path to where they are")
     return found
+
+
+def files_in(folders: Iterable[Path], names: Mapping[str, str]) -> dict[str, Path] | None:
+    """Key -> file for key -> name, in the first of the folders that has all of them."""
+    for folder in folders:
+        files = {key: folder / name for key, name in names.items()}
+        if all(file.is_file() for file in files.values()):
+            return files
+    return None
+
+
+def checksums(source: Source, files: Mapping[str, Path]) -> dict[str, Any]:
+    """MD5 of large files, which ``dataset.dir`` remembers."""
+    memory = source.dir / "prepared" / "checksums.json"
+    return {key: cache.checksum(file, memory) for key, file in files.items()}
+
+
+def fetch_zip(
+    url: str, archive: Path, known_hash: str | None, members: Mapping[str, Path], most_bytes: int
+) -> None:
+    """:func:`fetch_file`, and :func:`unzip` what it brings."""
+    fetch_file(url, archive, known_hash)
+    unzip(archive, members, most_bytes)
+    archive.unlink()
+
+
+def unzip(archive: Path, members: Mapping[str, Path], most_bytes: int) -> None:
+    """Take the named members out of a zip to the named targets; paths inside the archive are never used.
+
+    DataError if they unpack to more than ``most_bytes`` together.
+    """
+    left = most_bytes
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            for member, target in members.items():
+                with opened.open(member) as packed, Bounded(packed, left, archive) as bounded:
+                    cache.write(target, partial(shutil.copyfileobj, bounded))
+                left -= target.stat().st_size
+    except KeyError as error:
+        raise DataError(f"{archive}: has no file {error.args[0]}; delete it and try again") from error
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
+        raise DataError(f"{archive}: is damaged ({error}); delete it and try again") from error
 
 
 def fetch_file(url: str, target: Path, known_hash: str | None) -> None:

@@ -21,7 +21,7 @@ import torch
 from attacks.damage import damage
 from attacks.tally import Tally
 from graphgps_pearl import config, data
-from graphgps_pearl.data.archives import unzip
+from graphgps_pearl.data.download import unzip
 
 _SPLITS = ("train", "val", "test")
 _MOST_MEMORY = 4 << 30  # of address space beyond what the process has: enough for all that is sound

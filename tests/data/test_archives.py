@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from graphgps_pearl import data
-from graphgps_pearl.data.archives import unzip
+from graphgps_pearl.data.download import unzip
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.unpacking import open_gzip
 

@@ -33,8 +33,8 @@ from torch_geometric.data import Data
 
 from graphgps_pearl.data import molecules, splits
 from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Items, Source, as_target
-from graphgps_pearl.data.cache import checksum
 from graphgps_pearl.data.csv_table import MISSING, CsvTable, header_of, number, read_columns, yes_or_no
+from graphgps_pearl.data.download import checksums
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.delimited import find_column
 from graphgps_pearl.errors import ConfigError, DataError
@@ -73,8 +73,7 @@ class CsvFile(Source):
         mode = chosen.split_mode if chosen.split_mode in self.own_split_modes else "later"
         settings |= {"targets": self._targets, "mode": mode, "features": self.features("ogb", "attentivefp")}
         settings["split"] = None if mode == "later" else chosen.split
-        memory = self.dir / "prepared" / "checksums.json"
-        return {"file": checksum(self._file, memory), **settings, **molecules.versions()}
+        return {**checksums(self, {"file": self._file}), **settings, **molecules.versions()}
 
     @cached_property
     def _file(self) -> Path:

@@ -16,9 +16,8 @@ from typing import Any
 from torch_geometric.data import Data
 
 from graphgps_pearl.data import molecules
-from graphgps_pearl.data.base import BadRowError, DatasetSpec, Facts, Items, Source, class_target
-from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import locate
+from graphgps_pearl.data.base import BadRowError, DatasetSpec, Facts, Items, Source, class_target, joined
+from graphgps_pearl.data.download import checksums, locate
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.unpacking import open_gzip
@@ -54,9 +53,8 @@ class DrugOOD(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The file, the features and RDKit."""
-        mark = checksum(self._file(), self.dir / "prepared" / "checksums.json")
         return {
-            "file": mark,
+            **checksums(self, {"file": self._file()}),
             "features": self.features("attentivefp", "ogb"),
             "form": self.spec().task_type,
             **molecules.versions(),
@@ -66,10 +64,7 @@ class DrugOOD(Source):
         """The rows of all splits, one after the other."""
         file = self._file()
         content = _splits_in(file)
-        rows = [(split, i, row) for split in SPLITS for i, row in enumerate(content[split])]
-        splits: dict[str, list[int]] = {split: [] for split in SPLITS}
-        for number, (split, _, _) in enumerate(rows):
-            splits[split].append(number)
+        rows, splits = joined({split: content[split] for split in SPLITS})
         features, form = self.features("attentivefp", "ogb"), self.spec().task_type
 
         def graph(i: int) -> Data:

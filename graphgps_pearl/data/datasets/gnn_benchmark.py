@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from graphgps_pearl.data.archives import unzip
 from graphgps_pearl.data.base import (
     TRAIN_VAL_TEST,
     BadRowError,
@@ -25,9 +24,9 @@ from graphgps_pearl.data.base import (
     Items,
     Source,
     class_targets,
+    joined,
 )
-from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import fetch_file, locate
+from graphgps_pearl.data.download import checksums, fetch_zip, locate
 from graphgps_pearl.data.pickles import read_tensors
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
@@ -70,7 +69,7 @@ class GNNBenchmark(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The file's checksum."""
-        return {"file": checksum(self._file(), self.dir / "prepared" / "checksums.json")}
+        return checksums(self, {"file": self._file()})
 
     def items(self) -> Items:
         """Graphs of the three splits, one after the other."""
@@ -78,12 +77,7 @@ class GNNBenchmark(Source):
         content = read_tensors(file)
         if len(content) != 3 or not all(isinstance(part, list | tuple) for part in content):
             raise DataError(f"{file}: not the three lists train, val and test; download it again")
-        rows = [(split, i, row) for split, part in zip(TRAIN_VAL_TEST, content, strict=True)
-                for i, row in enumerate(part)]  # fmt: skip
-        splits, start = {}, 0
-        for split, part in zip(TRAIN_VAL_TEST, content, strict=True):
-            splits[split] = range(start, start + len(part))
-            start += len(part)
+        rows, splits = joined(dict(zip(TRAIN_VAL_TEST, content, strict=True)))
         kind, task_type = _KINDS[self.cfg.dataset.name], self.spec().task_type
 
         def where(i: int) -> str:
@@ -104,10 +98,9 @@ class GNNBenchmark(Source):
 
     def _fetch(self, folder: Path) -> None:
         name = self.cfg.dataset.name
-        archive = folder / f"{name}_v2.zip"
-        fetch_file(_URL.format(name), archive, None)  # its publisher names no checksum; the sizes are checked
-        unzip(archive, {f"{name}_v2.pt": folder / "raw" / f"{name}_v2.pt"}, _MOST_BYTES)
-        archive.unlink()
+        members = {f"{name}_v2.pt": folder / "raw" / f"{name}_v2.pt"}
+        # Its publisher names no checksum; the sizes are checked.
+        fetch_zip(_URL.format(name), folder / f"{name}_v2.zip", None, members, _MOST_BYTES)
 
 
 def _graph(row: Any, kind: _Kind, task_type: str) -> Data:

@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from graphgps_pearl.data.archives import unzip
 from graphgps_pearl.data.base import (
     BROKEN,
     DatasetSpec,
@@ -27,8 +26,7 @@ from graphgps_pearl.data.base import (
     class_target,
     first_line,
 )
-from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import fetch_file, locate
+from graphgps_pearl.data.download import checksums, fetch_zip, locate
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.unpacking import open_gzip
@@ -84,8 +82,8 @@ class OGBGraphs(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The files' checksums."""
-        memory, folder = self.dir / "prepared" / "checksums.json", self._folder()
-        return {name: checksum(folder / name, memory) for name in self._names()}
+        folder = self._folder()
+        return checksums(self, {name: folder / name for name in self._names()})
 
     def items(self) -> Items:
         """Graphs in the files' order."""
@@ -139,9 +137,8 @@ class OGBGraphs(Source):
     def _fetch(self, folder: Path) -> None:
         archive = folder / f"{Path(self.public.zip).name}.zip"
         # Its publisher names no checksum; the sizes of the splits are checked.
-        fetch_file(f"{_URL}{self.public.zip}.zip", archive, None)
-        unzip(archive, {f"{archive.stem}/{name}": folder / name for name in self._names()}, _MOST_BYTES)
-        archive.unlink()
+        members = {f"{archive.stem}/{name}": folder / name for name in self._names()}
+        fetch_zip(f"{_URL}{self.public.zip}.zip", archive, None, members, _MOST_BYTES)
 
 
 def _target(labels: torch.Tensor, task_type: str) -> torch.Tensor:

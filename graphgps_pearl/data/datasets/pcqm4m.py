@@ -15,16 +15,15 @@ import numpy as np
 from torch_geometric.data import Data
 
 from graphgps_pearl.data import molecules
-from graphgps_pearl.data.archives import unzip
-from graphgps_pearl.data.base import BROKEN, DatasetSpec, Facts, Items, Source, as_target, first_line
-from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import fetch_file, locate
+from graphgps_pearl.data.base import BROKEN, DatasetSpec, Facts, Items, Source, as_target, first_line, ranges
+from graphgps_pearl.data.download import checksums, fetch_zip, files_in, locate
 from graphgps_pearl.data.pickles import read_index_arrays
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.unpacking import open_gzip
 
 _URL, _MD5 = "http://ogb-data.stanford.edu/data/lsc/pcqm4m-v2.zip", "65b742bafca5670be4497499db7d361b"
+_FILES = {"table": "raw/data.csv.gz", "split": "split_dict.pt"}
 _MOST_BYTES = 4 << 30
 _VALIDATION, _SEED = 150_000, 42
 _TRAIN, _TEST = 3_378_606, 73_545
@@ -48,13 +47,11 @@ class PCQM4Mv2(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The files' checksums, and RDKit's version."""
-        table, split = self._files()
-        memory = self.dir / "prepared" / "checksums.json"
-        return {"table": checksum(table, memory), "split": checksum(split, memory), **molecules.versions()}
+        return {**checksums(self, self._files()), **molecules.versions()}
 
     def items(self) -> Items:
         """Molecules of the three splits, one after the other; those of the public test sets have no label."""
-        table, split_file = self._files()
+        table, split_file = self._files().values()
         smiles, gaps = _read(table)
         public = read_index_arrays(split_file, ("train", "valid"))
         order = np.random.default_rng(_SEED).permutation(public["train"])
@@ -66,10 +63,6 @@ class PCQM4Mv2(Source):
         rows = np.concatenate(list(parts.values()))
         if rows.min() < 0 or rows.max() >= len(smiles):
             raise DataError(f"{split_file}: names rows beyond the {len(smiles):,} of {table}; get both again")
-        splits, start = {}, 0
-        for name, part in parts.items():
-            splits[name] = range(start, start + len(part))
-            start += len(part)
 
         def graph(i: int) -> Data:
             data = molecules.to_graph(molecules.parse(str(smiles[rows[i]])), "ogb")
@@ -81,30 +74,23 @@ class PCQM4Mv2(Source):
             len(rows),
             graph,
             lambda i: f"row {rows[i]}",
-            splits,
+            ranges(parts),
             smiles=lambda i: str(smiles[rows[i]]),
         )
 
     def _part(self) -> bool:
         return self.cfg.dataset.name == "PCQM4Mv2-subset"
 
-    def _files(self) -> tuple[Path, Path]:
-        def look(place: Path) -> tuple[Path, Path] | None:
-            for folder in (place, place / "pcqm4m-v2"):
-                files = folder / "raw" / "data.csv.gz", folder / "split_dict.pt"
-                if all(file.is_file() for file in files):
-                    return files
-            return None
+    def _files(self) -> dict[str, Path]:
+        def look(place: Path) -> dict[str, Path] | None:
+            return files_in((place, place / "pcqm4m-v2"), _FILES)
 
         wanted = f"raw/data.csv.gz and split_dict.pt of {_URL}"
         return locate(self, self.dir / "pcqm4m-v2", look, self._fetch, wanted)
 
     def _fetch(self, folder: Path) -> None:
-        archive = folder / "pcqm4m-v2.zip"
-        fetch_file(_URL, archive, f"md5:{_MD5}")
-        members = {f"pcqm4m-v2/{name}": folder / name for name in ("raw/data.csv.gz", "split_dict.pt")}
-        unzip(archive, members, _MOST_BYTES)
-        archive.unlink()
+        members = {f"pcqm4m-v2/{name}": folder / name for name in _FILES.values()}
+        fetch_zip(_URL, folder / "pcqm4m-v2.zip", f"md5:{_MD5}", members, _MOST_BYTES)
 
 
 def _read(table: Path) -> tuple[Any, Any]:

@@ -15,10 +15,8 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from graphgps_pearl.data.archives import unzip
-from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Facts, Items, Source
-from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import fetch_file, locate
+from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Facts, Items, Source, joined
+from graphgps_pearl.data.download import checksums, fetch_zip, files_in, locate
 from graphgps_pearl.data.pickles import read_tensors
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.negatives import with_negatives
@@ -42,42 +40,32 @@ class PCQMContact(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The files' checksums."""
-        memory = self.dir / "prepared" / "checksums.json"
-        return {split: checksum(file, memory) for split, file in self._files().items()}
+        return checksums(self, self._files())
 
     def items(self) -> Items:
         """Molecules of the three splits, one after the other."""
-        rows: list[tuple[str, int, Any]] = []
-        splits = {}
-        for split, file in self._files().items():
-            content = read_tensors(file)
-            splits[split] = range(len(rows), len(rows) + len(content))
-            rows += [(split, i, row) for i, row in enumerate(content)]
+        files = self._files()
+        rows, splits = joined({split: read_tensors(file) for split, file in files.items()})
 
         def where(i: int) -> str:
             return f"molecule {rows[i][1]} of {rows[i][0]}.pt"
 
-        folder = str(next(iter(self._files().values())).parent)
+        folder = str(files["train"].parent)
         return Items(folder, len(rows), lambda i: _graph(rows[i][2], i), where, splits)
 
     def _files(self) -> dict[str, Path]:
         def look(place: Path) -> dict[str, Path] | None:
-            for folder in (place, place / "raw", place / "pcqmcontact", place / "pcqm-contact" / "raw"):
-                files = {split: folder / f"{split}.pt" for split in TRAIN_VAL_TEST}
-                if all(file.is_file() for file in files.values()):
-                    return files
-            return None
+            folders = (place, place / "raw", place / "pcqmcontact", place / "pcqm-contact" / "raw")
+            return files_in(folders, {split: f"{split}.pt" for split in TRAIN_VAL_TEST})
 
         return locate(
             self, self.dir / "pcqm-contact", look, self._fetch, f"train.pt, val.pt, test.pt of {_URL}"
         )
 
     def _fetch(self, folder: Path) -> None:
-        archive = folder / "pcqmcontact.zip"
-        fetch_file(_URL, archive, None)  # its publisher names no checksum; the number of graphs is checked
         members = {f"pcqmcontact/{split}.pt": folder / "raw" / f"{split}.pt" for split in TRAIN_VAL_TEST}
-        unzip(archive, members, _MOST_BYTES)
-        archive.unlink()
+        # Its publisher names no checksum; the number of graphs is checked.
+        fetch_zip(_URL, folder / "pcqmcontact.zip", None, members, _MOST_BYTES)
 
 
 @register_dataset("PyG-LRGB", "PCQM-Contact", "pcqm-contact")

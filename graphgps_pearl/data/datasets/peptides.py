@@ -21,7 +21,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgps_pearl.data import molecules
-from graphgps_pearl.data.archives import unzip
 from graphgps_pearl.data.base import (
     TRAIN_VAL_TEST,
     BadRowError,
@@ -29,10 +28,11 @@ from graphgps_pearl.data.base import (
     Facts,
     Items,
     Source,
+    joined,
 )
 from graphgps_pearl.data.cache import checksum
 from graphgps_pearl.data.csv_table import CsvTable, number, read_columns
-from graphgps_pearl.data.download import fetch_file, locate
+from graphgps_pearl.data.download import fetch_file, fetch_zip, files_in, locate
 from graphgps_pearl.data.pickles import read_index_lists, read_tensors
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
@@ -179,12 +179,7 @@ class _Tensors(_Files):
         return {split: checksum(file, memory) for split, file in self.files.items()}
 
     def items(self, task: _Task) -> Items:
-        rows: list[tuple[str, int, Any]] = []
-        splits = {}
-        for split, file in self.files.items():
-            content = read_tensors(file)
-            splits[split] = range(len(rows), len(rows) + len(content))
-            rows += [(split, i, row) for i, row in enumerate(content)]
+        rows, splits = joined({split: read_tensors(file) for split, file in self.files.items()})
 
         def graph(i: int) -> Data:
             try:
@@ -246,20 +241,15 @@ class Peptides(Source):
             for split in (f / name for f in (table.parent, table.parent.parent) for name in _SPLIT_FILES):
                 if table.is_file() and split.is_file():
                     return _Csv(table, split)
-        for folder in folders:
-            files = {split: folder / f"{split}.pt" for split in TRAIN_VAL_TEST}
-            if all(file.is_file() for file in files.values()):
-                return _Tensors(files)
-        return None
+        files = files_in(folders, {split: f"{split}.pt" for split in TRAIN_VAL_TEST})
+        return None if files is None else _Tensors(files)
 
     def _fetch(self, folder: Path) -> None:
         raw = folder / "raw"
         if self.ready_tensors:
             archive = folder / f"{self.task.zip_folder}.zip"
-            fetch_file(self.task.zip_url, archive, None)  # its publisher names no checksum
-            members = {f"{self.task.zip_folder}/{s}.pt": raw / f"{s}.pt" for s in TRAIN_VAL_TEST}
-            unzip(archive, members, _MOST_BYTES)
-            archive.unlink()
+            members = {f"{archive.stem}/{s}.pt": raw / f"{s}.pt" for s in TRAIN_VAL_TEST}
+            fetch_zip(self.task.zip_url, archive, None, members, _MOST_BYTES)  # no published checksum
             return
         name, md5 = next(iter(self.task.csv_md5.items()))
         fetch_file(self.task.csv_url, raw / name, f"md5:{md5}")

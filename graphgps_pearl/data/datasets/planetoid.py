@@ -19,7 +19,7 @@ from torch_geometric.utils import coalesce, remove_self_loops
 
 from graphgps_pearl.data.base import BROKEN, DatasetSpec, Facts, Items, Source, first_line
 from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import fetch_file, locate
+from graphgps_pearl.data.download import fetch_file, files_in, locate
 from graphgps_pearl.data.pickles import decode, read_pickle
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
@@ -102,11 +102,8 @@ class Planetoid(Source):
         name = self.cfg.dataset.name.lower()
 
         def look(place: Path) -> dict[str, Path] | None:
-            for folder in (place, place / "raw", place / self.cfg.dataset.name / "raw"):
-                files = {part: folder / f"ind.{name}.{part}" for part in _PARTS}
-                if all(file.is_file() for file in files.values()):
-                    return files
-            return None
+            folders = (place, place / "raw", place / self.cfg.dataset.name / "raw")
+            return files_in(folders, {part: f"ind.{name}.{part}" for part in _PARTS})
 
         wanted = f"ind.{name}.{{{','.join(_PARTS)}}} of {_URL}"
         return locate(self, self.dir / "Planetoid" / name, look, self._fetch, wanted)

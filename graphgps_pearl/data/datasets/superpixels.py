@@ -17,10 +17,8 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from graphgps_pearl.data.archives import unzip
-from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Facts, Items, Source
-from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import fetch_file, locate
+from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Facts, Items, Source, joined
+from graphgps_pearl.data.download import checksums, fetch_zip, files_in, locate
 from graphgps_pearl.data.pickles import decode, read_pickle, require_own_bytes
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
@@ -61,29 +59,22 @@ class Superpixels(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The files' checksums."""
-        memory = self.dir / "prepared" / "checksums.json"
-        return {split: checksum(file, memory) for split, file in self._files().items()}
+        return checksums(self, self._files())
 
     def items(self) -> Items:
         """Images of the three splits, one after the other."""
-        rows: list[tuple[Path, int, Any]] = []
-        splits = {}
-        for split, file in self._files().items():
-            content = read_pickle(file)
-            if not isinstance(content, list) or not all(isinstance(row, tuple) for row in content):
-                raise DataError(f"{file}: not a list of graphs; get it again")
-            require_own_bytes((part for row in content for part in row), file)
-            splits[split] = range(len(rows), len(rows) + len(content))
-            rows += [(file, i, row) for i, row in enumerate(content)]
+        files = self._files()
+        rows, splits = joined({split: _rows(file) for split, file in files.items()})
         columns, coco = self.spec().edge_dim, self.public is _COCO
 
         def graph(i: int) -> Data:
-            return _graph(*rows[i], columns or 0, coco)
+            split, number, parts = rows[i]
+            return _graph(files[split], number, parts, columns or 0, coco)
 
         def where(i: int) -> str:
-            return f"graph {rows[i][1]} ({rows[i][0].name})"
+            return f"graph {rows[i][1]} ({files[rows[i][0]].name})"
 
-        return Items(str(next(iter(self._files().values())).parent), len(rows), graph, where, splits)
+        return Items(str(files["train"].parent), len(rows), graph, where, splits)
 
     def _kind(self) -> str:
         name = self.cfg.dataset.name
@@ -96,11 +87,7 @@ class Superpixels(Source):
         def look(place: Path) -> dict[str, Path] | None:
             folders = [place, place / "raw", place / f"{stem}_{kind}", place / compactness / kind / "raw"]
             folders.append(place / self.public.name.lower() / "raw")  # PyG's LRGBDataset
-            for folder in folders:
-                files = {split: folder / f"{split}.pickle" for split in TRAIN_VAL_TEST}
-                if all(file.is_file() for file in files.values()):
-                    return files
-            return None
+            return files_in(folders, {split: f"{split}.pickle" for split in TRAIN_VAL_TEST})
 
         public = kind == _BOUNDARY and self.cfg.dataset.slic_compactness == 30
         wanted = f"train.pickle, val.pickle and test.pickle of {stem}_{kind}.zip ({compactness})"
@@ -111,10 +98,10 @@ class Superpixels(Source):
         stem = f"{self.public.stem}_{_BOUNDARY}"
         archive = folder / f"{stem}.zip"
         # Its publisher names no checksum; the sizes of the splits are checked.
-        fetch_file(f"https://www.dropbox.com/s/{self.public.zip_key}/{stem}.zip?dl=1", archive, None)
+        url = f"https://www.dropbox.com/s/{self.public.zip_key}/{archive.name}?dl=1"
         raw = folder / f"slic_compactness_30/{_BOUNDARY}/raw"
-        unzip(archive, {f"{stem}/{s}.pickle": raw / f"{s}.pickle" for s in TRAIN_VAL_TEST}, _MOST_BYTES)
-        archive.unlink()
+        members = {f"{stem}/{s}.pickle": raw / f"{s}.pickle" for s in TRAIN_VAL_TEST}
+        fetch_zip(url, archive, None, members, _MOST_BYTES)
 
 
 @register_dataset("PyG-VOCSuperpixels", *_KINDS)
@@ -139,6 +126,14 @@ class PyGPascalVOC(VOCSuperpixels):
 @register_dataset("PyG-LRGB", "COCO-SP", "coco-sp")
 class PyGCOCO(COCOSuperpixels):
     """COCO-SP by PyG's name."""
+
+
+def _rows(file: Path) -> list[Any]:
+    content = read_pickle(file)
+    if not isinstance(content, list) or not all(isinstance(row, tuple) for row in content):
+        raise DataError(f"{file}: not a list of graphs; get it again")
+    require_own_bytes((part for row in content for part in row), file)
+    return content
 
 
 def _graph(file: Path, row: int, parts: Any, columns: int, coco: bool) -> Data:

@@ -17,10 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from graphgps_pearl.data.archives import unzip
 from graphgps_pearl.data.base import DatasetSpec, Facts, Items, Source, class_target
-from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import fetch_file, locate
+from graphgps_pearl.data.download import checksums, fetch_zip, files_in, locate
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
 
@@ -49,9 +47,7 @@ class TUDataset(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The text files' checksums."""
-        memory = self.dir / "prepared" / "checksums.json"
-        marks = {part: checksum(file, memory) for part, file in self._files().items()}
-        return {**marks, "form": self.spec().task_type}
+        return {**checksums(self, self._files()), "form": self.spec().task_type}
 
     def items(self) -> Items:
         """Graphs in the files' order."""
@@ -79,22 +75,18 @@ class TUDataset(Source):
         name = self.cfg.dataset.name
 
         def look(place: Path) -> dict[str, Path] | None:
-            for folder in (place, place / "raw", place / name, place / name / "raw"):
-                files = {part: folder / f"{name}_{part}.txt" for part in _PARTS}
-                if all(file.is_file() for file in files.values()):
-                    return files
-            return None
+            folders = (place, place / "raw", place / name, place / name / "raw")
+            return files_in(folders, {part: f"{name}_{part}.txt" for part in _PARTS})
 
         wanted = "wanted are " + ", ".join(f"{name}_{part}.txt" for part in _PARTS)
         return locate(self, self.dir / "TUDataset" / name, look, self._fetch, wanted)
 
     def _fetch(self, folder: Path) -> None:
         name = self.cfg.dataset.name
-        archive = folder / f"{name}.zip"
-        fetch_file(_URL.format(name), archive, None)  # its publisher names no checksum
         files = [f"{name}_{part}.txt" for part in _PARTS]
-        unzip(archive, {f"{name}/{file}": folder / "raw" / file for file in files}, _MOST_BYTES)
-        archive.unlink()
+        members = {f"{name}/{file}": folder / "raw" / file for file in files}
+        # Its publisher names no checksum.
+        fetch_zip(_URL.format(name), folder / f"{name}.zip", None, members, _MOST_BYTES)
 
 
 def _numbers(file: Path, ndmin: Literal[1, 2] = 1) -> NDArray[np.int64]:

@@ -12,10 +12,8 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from graphgps_pearl.data.archives import unzip
 from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Facts, Items, Source
-from graphgps_pearl.data.cache import checksum
-from graphgps_pearl.data.download import fetch_file, locate
+from graphgps_pearl.data.download import checksums, fetch_file, fetch_zip, files_in, locate
 from graphgps_pearl.data.pickles import decode, read_pickle, require_own_bytes
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
@@ -56,12 +54,11 @@ class ZINC(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The raw files' checksums."""
-        memory = self.dir / "prepared" / "checksums.json"
-        return {file.name: checksum(file, memory) for file in self._files(self._folder()).values()}
+        return checksums(self, self._files())
 
     def items(self) -> Items:
         """Molecules of the three splits, one after the other."""
-        folder = self._folder()
+        folder = self._files()["train.pickle"].parent
         molecules: list[tuple[Path, int, dict[str, Any]]] = []
         splits = {}
         for split in TRAIN_VAL_TEST:
@@ -98,27 +95,21 @@ class ZINC(Source):
             )
         return rows
 
-    def _files(self, folder: Path) -> dict[str, Path]:
+    def _files(self) -> dict[str, Path]:
         endings = ("pickle",) if self.cfg.dataset.name == "full" else ("pickle", "index")
         names = [f"{split}.{ending}" for ending in endings for split in TRAIN_VAL_TEST]
-        return {name: folder / name for name in names}
 
-    def _folder(self) -> Path:
-        def look(place: Path) -> Path | None:
-            for folder in (place, place / "raw", place / "ZINC" / "raw"):
-                if all(file.is_file() for file in self._files(folder).values()):
-                    return folder
-            return None
+        def look(place: Path) -> dict[str, Path] | None:
+            folders = (place, place / "raw", place / "ZINC" / "raw")
+            return files_in(folders, {name: name for name in names})
 
-        names = ", ".join(self._files(Path()))
-        return locate(self, self.dir / "ZINC", look, self._fetch, f"{names} (or a folder raw/ with them)")
+        wanted = f"{', '.join(names)} (or a folder raw/ with them)"
+        return locate(self, self.dir / "ZINC", look, self._fetch, wanted)
 
     def _fetch(self, folder: Path) -> None:
-        raw, archive = folder / "raw", folder / "molecules.zip"
-        fetch_file(_URL, archive, None)
+        raw = folder / "raw"
         members = {f"molecules/{split}.pickle": raw / f"{split}.pickle" for split in TRAIN_VAL_TEST}
-        unzip(archive, members, _MOST_BYTES)
-        archive.unlink()
+        fetch_zip(_URL, folder / "molecules.zip", None, members, _MOST_BYTES)
         for split, sha256 in _INDEX_SHA256.items():
             fetch_file(_INDEX_URL.format(split), raw / f"{split}.index", f"sha256:{sha256}")
 
