@@ -1,4 +1,4 @@
-"""Kills, signals, wrong bits, hostile folders and files, fuzzed configs, a long life; a table of what held.
+"""Kills, signals, wrong bits, hostile folders, fuzzed configs, a long life; a table of what held.
 
     python scripts/attack.py                                  # a minute or two
     python scripts/attack.py --kills 200 --signals 60 --flips 1000 --configs 10000 --rounds 60 --seed 0
@@ -51,10 +51,7 @@ def attack(args: argparse.Namespace, scratch: Path) -> list[Tally]:
     steps: dict[str, Callable[[], list[Tally]]] = {
         "configs": lambda: [configs.attack(args.configs, args.seed, ROOT / "configs")],
         "folders": lambda: [folders.attack(SHIPPED / "wehi-logp", scratch / "folders")],
-        "data": lambda: [
-            data_files.attack(scratch / "data"),
-            data_files.attack_public(args.flips, args.seed, scratch / "public"),
-        ],
+        "data": lambda: [data_files.attack(args.flips, args.seed, scratch / "data")],
         "flips": lambda: flip_everything(args.flips, args.seed, scratch / "flipped"),
         "signals": lambda: [
             processes.attack(

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from attacks.damage import damage
 from attacks.tally import Tally
 from graphgps_pearl.data import cache
 from graphgps_pearl.inference import folder as model_folder
@@ -20,6 +19,17 @@ from graphgps_pearl.runs.checkpoints import read_checkpoint
 from graphgps_pearl.runs.folder import RunFolder
 
 Read = Callable[[Path], object]
+_PAGE = 4096
+
+
+def damage(content: bytes, rng: random.Random) -> bytes:
+    """What a failing disk or memory does: one bit flipped; in one of ten, a page of zeros instead."""
+    changed, place = bytearray(content), rng.randrange(len(content))
+    if rng.randrange(10) == 0:
+        changed[place : place + _PAGE] = bytes(len(changed[place : place + _PAGE]))
+    else:
+        changed[place] ^= 1 << rng.randrange(8)
+    return bytes(changed)
 
 
 def _cache(file: Path) -> object:

@@ -28,6 +28,18 @@ class Call:
         return self.call
 
 
+def tensor_of(payload: bytes, size: int = 1, stride: int = 1) -> Call:
+    """Pickles to a tensor whose storage is read from these bytes."""
+    inner = Call(torch.storage._load_from_bytes, payload)
+    return Call(torch._utils._rebuild_tensor_v2, inner, 0, (size,), (stride,), False, OrderedDict())
+
+
+def four_numbers() -> bytes:
+    storage = io.BytesIO()
+    torch.save(torch.arange(4).storage(), storage, _use_new_zipfile_serialization=False)
+    return storage.getvalue()
+
+
 def write(path: Path, content: object) -> Path:
     path.write_bytes(pickle.dumps(content))
     return path
@@ -54,15 +66,10 @@ def test_tensors_come_back(tmp_path: Path, dtype: torch.dtype) -> None:
 
 
 def test_tensors_whose_bytes_are_in_the_zip_format_come_back(tmp_path: Path) -> None:
-    class Zipped:
-        def __reduce__(self) -> object:
-            storage = io.BytesIO()
-            torch.save(torch.storage.TypedStorage([0, 1, 2, 3, 4, 5], dtype=torch.int64), storage)
-            inner = Call(torch.storage._load_from_bytes, storage.getvalue())
-            return torch._utils._rebuild_tensor_v2, (inner, 0, (2, 3), (3, 1), False, OrderedDict())
-
-    path = write(tmp_path / "a.pickle", [Zipped()])
-    assert torch.equal(decode(read_pickle(path)[0], path, "it"), torch.arange(6).reshape(2, 3))
+    storage = io.BytesIO()
+    torch.save(torch.storage.TypedStorage([0, 1, 2, 3, 4, 5], dtype=torch.int64), storage)
+    path = write(tmp_path / "a.pickle", [tensor_of(storage.getvalue(), size=3, stride=2)])
+    assert decode(read_pickle(path)[0], path, "it").tolist() == [0, 2, 4]
 
 
 def test_arrays_come_back(tmp_path: Path) -> None:
@@ -97,12 +104,7 @@ def test_a_payload_in_a_tensors_inner_bytes_is_not_run(tmp_path: Path, kind: str
     else:
         torch.save(Call(os.mkdir, str(mark)), payload, _use_new_zipfile_serialization=kind == "zip format")
 
-    class Tensor:
-        def __reduce__(self) -> object:
-            inner = Call(torch.storage._load_from_bytes, payload.getvalue())
-            return torch._utils._rebuild_tensor_v2, (inner, 0, (1,), (1,), False, OrderedDict())
-
-    path = write(tmp_path / "a.pickle", [Tensor()])
+    path = write(tmp_path / "a.pickle", [tensor_of(payload.getvalue())])
     with pytest.raises(DataError, match="the tensor cannot be read"):
         decode(read_pickle(path)[0], path, "the tensor")
     assert not mark.exists()
@@ -112,17 +114,10 @@ def test_a_payload_in_a_tensors_inner_bytes_is_not_run(tmp_path: Path, kind: str
     assert mark.exists()
 
 
-def test_a_view_beyond_its_storage_is_refused(tmp_path: Path) -> None:
-    storage = io.BytesIO()
-    torch.save(torch.arange(4).storage(), storage, _use_new_zipfile_serialization=False)
-
-    class Tensor:
-        def __reduce__(self) -> object:
-            inner = Call(torch.storage._load_from_bytes, storage.getvalue())
-            return torch._utils._rebuild_tensor_v2, (inner, 0, (1000,), (1,), False, OrderedDict())
-
-    path = write(tmp_path / "a.pickle", [Tensor()])
-    with pytest.raises(DataError, match="cannot be read"):
+@pytest.mark.parametrize(("size", "stride"), [(1000, 1), (4, 1 << 40), (-1, 1)])
+def test_a_view_beyond_its_storage_is_refused(tmp_path: Path, size: int, stride: int) -> None:
+    path = write(tmp_path / "a.pickle", [tensor_of(four_numbers(), size, stride)])
+    with pytest.raises(DataError, match=r"a\.pickle: "):
         decode(read_pickle(path)[0], path, "it")
 
 
@@ -226,20 +221,8 @@ def test_nesting_of_ordinary_depth_is_read(tmp_path: Path) -> None:
     assert read_pickle(write(tmp_path / "a.pickle", content)) == content
 
 
-def expanded(count: int) -> object:
-    storage = io.BytesIO()
-    torch.save(torch.arange(4).storage(), storage, _use_new_zipfile_serialization=False)
-
-    class Tensor:
-        def __reduce__(self) -> object:
-            inner = Call(torch.storage._load_from_bytes, storage.getvalue())
-            return torch._utils._rebuild_tensor_v2, (inner, 0, (count,), (0,), False, OrderedDict())
-
-    return Tensor()
-
-
 def test_a_tensor_larger_than_its_bytes_is_refused_before_it_is_made(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.pickle", [expanded(1 << 40)])
+    path = write(tmp_path / "a.pickle", [tensor_of(four_numbers(), 1 << 40, 0)])
     assert path.stat().st_size < 2000
     with pytest.raises(DataError, match="larger than its bytes"):
         decode(read_pickle(path)[0], path, "it")
@@ -260,14 +243,7 @@ def test_packed_bytes_of_a_tensor_that_unpack_to_much_are_refused(tmp_path: Path
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data/0", bytes(50 << 20))
-    payload = packed.getvalue()
-
-    class Tensor:
-        def __reduce__(self) -> object:
-            inner = Call(torch.storage._load_from_bytes, payload)
-            return torch._utils._rebuild_tensor_v2, (inner, 0, (1,), (1,), False, OrderedDict())
-
-    path = write(tmp_path / "a.pickle", [Tensor()])
+    path = write(tmp_path / "a.pickle", [tensor_of(packed.getvalue())])
     with pytest.raises(DataError, match="unpack to more"):
         decode(read_pickle(path)[0], path, "it")
 

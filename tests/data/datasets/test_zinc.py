@@ -62,6 +62,11 @@ def test_without_files_it_downloads_and_says_so_when_it_cannot(make_cfg, monkeyp
         data.load(make_cfg("PyG-ZINC", "subset"))
 
 
+def molecule(atoms: int, bonds: int, target: float = 0.5) -> dict[str, torch.Tensor]:
+    numbers = {"atom_type": torch.zeros(atoms), "bond_type": torch.zeros(bonds, bonds)}
+    return numbers | {"logP_SA_cycle_normalized": torch.tensor([target], dtype=torch.double)}
+
+
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -70,6 +75,8 @@ def test_without_files_it_downloads_and_says_so_when_it_cannot(make_cfg, monkeyp
         ("val.pickle", pickle.dumps({"a": 1}), r"val\.pickle: not a list of molecules"),
         ("val.pickle", b"cut off", r"val\.pickle: no pickle of a dataset"),
         ("test.pickle", pickle.dumps([1] * 9), r"molecule 1 \(test\.pickle\) of .*: not a molecule with"),
+        ("test.pickle", pickle.dumps([molecule(2, 3)] * 9), r"molecule 1 .*do not fit together"),
+        ("test.pickle", pickle.dumps([molecule(2, 2, 1e300)] * 9), r"molecule 1 .*do not fit together"),
     ],
 )
 def test_damaged_files_are_named(make_cfg, raw: Path, file: str, content, message: str) -> None:
