@@ -133,12 +133,6 @@ def hash_of(content: bytes) -> str:
     return xxhash.xxh3_128_hexdigest(content)
 
 
-def is_verifiable(path: Path) -> bool:
-    """Whether a file ends with a checksum."""
-    with path.open("rb") as file:
-        return _layout(file)[1] is not None
-
-
 def verify(path: Path) -> str:
     """The content's hash, if it is the one that was written; else :class:`DamagedFileError`.
 

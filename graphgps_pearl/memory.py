@@ -25,7 +25,7 @@ def free_bytes(device: str) -> int | None:
 
         if torch.cuda.is_available():
             return torch.cuda.mem_get_info()[0]
-    found = [_meminfo("MemAvailable"), _cgroup_free()]
+    found = [_available(), _cgroup_free()]
     return min((f for f in found if f is not None), default=None)
 
 
@@ -38,12 +38,12 @@ def require_memory(num_bytes: float, device: str, what: str, remedy: str) -> Non
         raise DataError(f"{what} takes about {megabytes(num_bytes)}, {megabytes(free)} are free: {remedy}")
 
 
-def _meminfo(name: str) -> int | None:
+def _available() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
         return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def _cgroup_free() -> int | None:

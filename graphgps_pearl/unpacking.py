@@ -5,23 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 from pathlib import Path
-from typing import Protocol
+from typing import IO
 
 from graphgps_pearl.errors import DataError
 
 # Tables of molecules shrink 3 to 20 times, a file of zeros 1,000 times.
 _MOST_RATIO = 100
 _ALWAYS_ALLOWED = 64 << 20
-
-
-class Readable(Protocol):
-    """What unpacks."""
-
-    def read(self, size: int, /) -> bytes:
-        """At most so many bytes."""
-
-    def close(self) -> None:
-        """Free it."""
 
 
 class Bounded(io.RawIOBase):
@@ -33,7 +23,7 @@ class Bounded(io.RawIOBase):
         file: for the error.
     """
 
-    def __init__(self, packed: Readable, most_bytes: int, file: Path) -> None:
+    def __init__(self, packed: IO[bytes] | io.BufferedIOBase, most_bytes: int, file: Path) -> None:
         self._packed, self._most, self._file, self._count = packed, most_bytes, file, 0
 
     def readable(self) -> bool:

@@ -13,6 +13,7 @@ import json
 import logging
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,15 +131,13 @@ def checksum(path: Path, memory: Path | None = None) -> str:
     known = _remembered(memory)
     if stamp in known:
         return known[stamp]
-    md5 = hashlib.md5(usedforsecurity=False)
     with path.open("rb") as file:
-        while chunk := file.read(1 << 22):
-            md5.update(chunk)
+        md5 = hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).hexdigest()
     if memory is not None and stat.st_size > 1 << 22:
-        known = {**_remembered(memory), stamp: md5.hexdigest()}
+        known = {**_remembered(memory), stamp: md5}
         with contextlib.suppress(DataError):  # it only saves time, and prepared data may be read-only
             write(memory, json.dumps(known, indent=1), verified=True)
-    return md5.hexdigest()
+    return md5
 
 
 def _remembered(memory: Path | None) -> dict[str, str]:

@@ -71,11 +71,10 @@ def find(cfg: CfgNode) -> Source:
 
 def _unknown(data_format: str, name: str) -> str:
     formats = sorted({known for known, _ in _SOURCES})
-    if data_format not in formats:
-        near = difflib.get_close_matches(data_format, formats, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        return f"dataset.format: {data_format!r} is not known{hint}; known are {', '.join(formats)}"
     names = sorted(known for known_format, known in _SOURCES if known_format == data_format)
-    near = difflib.get_close_matches(name, names, n=1)
+    key, value, choices, where = "name", name, names, f" for format {data_format}"
+    if data_format not in formats:
+        key, value, choices, where = "format", data_format, formats, ""
+    near = difflib.get_close_matches(value, choices, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"dataset.name: {name!r} is not known for format {data_format}{hint}; known are {', '.join(names)}"
+    return f"dataset.{key}: {value!r} is not known{where}{hint}; known are {', '.join(choices)}"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import Sampler
 
-SAMPLERS = ("full_batch", "size_bucket")
+from graphgps_pearl.vocabulary import SAMPLERS
 
 
 @dataclass(frozen=True)

@@ -94,14 +94,14 @@ def domain_split(domains: Sequence[Any], ranks: Mapping[Any, float], seed: int) 
     }
 
 
-def folds(labels: Sequence[int] | None, total: int, k: int, seed: int = _CV_SEED) -> list[Index]:
+def folds(labels: Sequence[int] | None, total: int, k: int) -> list[Index]:
     """k disjoint folds of nearly equal size; with labels, each class is spread evenly over them.
 
     These are scikit-learn's, and with their seed GraphGPS's.
     """
     from sklearn.model_selection import KFold, StratifiedKFold  # takes a second
 
-    splitter = (KFold if labels is None else StratifiedKFold)(k, shuffle=True, random_state=seed)
+    splitter = (KFold if labels is None else StratifiedKFold)(k, shuffle=True, random_state=_CV_SEED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a class that is not in every fold
         return [test for _, test in splitter.split(np.zeros(total), labels)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import logging
 import shutil
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,13 +60,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise DataError(f"{path}: there is no such checkpoint")
     try:
-        if files.is_verifiable(path):
-            files.verify(path)
-        else:  # of a version that wrote no checksum
-            with zipfile.ZipFile(path) as archive:
-                damaged = archive.testzip()  # torch itself does not look at the checksums of its archive
-            if damaged is not None:
-                raise DamagedFileError(f"{path}: is damaged (the checksum of {damaged} differs)")
+        files.verify(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
     except DamagedFileError:
         raise

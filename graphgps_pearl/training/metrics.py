@@ -21,20 +21,6 @@ from torchmetrics.utilities import dim_zero_cat
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.vocabulary import EXTRA_METRICS, METRICS, NAME_LENGTH, NAME_WORDS, SMALLER_IS_BETTER
 
-__all__ = [
-    "METRICS",
-    "SMALLER_IS_BETTER",
-    "Custom",
-    "EpochMetrics",
-    "Moments",
-    "best_metric",
-    "compute_metrics",
-    "count_labels",
-    "custom_metrics",
-    "metric_names",
-    "require_defined",
-]
-
 #: Mean and standard deviation [D] of targets that were standardised.
 Moments = tuple[Tensor, Tensor]
 #: A metric registered with GraphGym, of (labels, predictions, task_type), the first two lists of batches.

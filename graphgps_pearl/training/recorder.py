@@ -22,7 +22,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from graphgps_pearl.files import write_atomically
 from graphgps_pearl.runs.folder import RunFolder
-from graphgps_pearl.training.checkpoints import save_checkpoint
+from graphgps_pearl.training.checkpointer import save_checkpoint
 from graphgps_pearl.training.task import GraphTask
 
 
@@ -117,15 +117,8 @@ class Recorder(pl.Callback):
         self.best_row = dict(state_dict["best_row"])
         self.last_row = dict(state_dict["last_row"])
         self.stale = int(state_dict["stale"])
-        rows = state_dict["rows"] if "rows" in state_dict else self._rows_of_file()
-        self.rows = [dict(row) for row in rows]
+        self.rows = [dict(row) for row in state_dict["rows"]]
         self._elapsed = float(state_dict["elapsed"])
-
-    def _rows_of_file(self) -> list[dict[str, float]]:
-        """What checkpoints of earlier versions leave to ``metrics.csv``."""
-        rows = self.folder.read_metrics()
-        epochs = int(self.last_row.get("epoch", -1)) + 1
-        return [{name: float(value) for name, value in row.items() if value} for row in rows[:epochs]]
 
     def summary(self) -> dict[str, Any]:
         """The run in short: its best epoch with all metrics, and what it cost."""

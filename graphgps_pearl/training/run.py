@@ -24,8 +24,7 @@ from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.runs.checkpoints import Checkpoint, find_checkpoint
 from graphgps_pearl.runs.folder import RunFolder, data_facts
 from graphgps_pearl.training.batches import TrainingBatches
-from graphgps_pearl.training.checkpointer import Checkpointer
-from graphgps_pearl.training.checkpoints import LocalCheckpoints
+from graphgps_pearl.training.checkpointer import Checkpointer, LocalCheckpoints
 from graphgps_pearl.training.evaluation_weights import EvaluationWeights
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.memory import (

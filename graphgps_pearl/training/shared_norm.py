@@ -27,20 +27,23 @@ from graphgps_pearl.pearl import norm as pearl_norm
 from graphgps_pearl.training.processes import gather
 
 
+def _all_reduce(x: Tensor) -> Tensor:
+    """The sum over all processes; no gradient."""
+    total = x.clone()
+    dist.all_reduce(total)
+    return total
+
+
 class _Sum(torch.autograd.Function):
     """The sum over all processes; its gradient is the sum of their gradients."""
 
     @staticmethod
     def forward(ctx, x):  # type: ignore[no-untyped-def]
-        total = x.clone()
-        dist.all_reduce(total)
-        return total
+        return _all_reduce(x)
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        total = grad.clone()
-        dist.all_reduce(total)
-        return total
+        return _all_reduce(grad)
 
 
 def shared_statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -95,13 +98,6 @@ class SharedBatchNorm1d(nn.BatchNorm1d):
         share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
         self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
         self.running_var.lerp_(var.to(self.running_var.dtype), share)
-
-
-def _all_reduce(sums: Tensor) -> Tensor:
-    """The sum over all processes."""
-    total = sums.clone()
-    dist.all_reduce(total)
-    return total
 
 
 def _in_batch_order(statistics: Tensor) -> Tensor:

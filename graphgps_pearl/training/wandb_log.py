@@ -11,8 +11,9 @@ from typing import Any
 import lightning.pytorch as pl
 from yacs.config import CfgNode
 
+from graphgps_pearl import config
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.runs.folder import RunFolder
+from graphgps_pearl.runs.folder import RunFolder, stored_config
 from graphgps_pearl.training.recorder import Recorder
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class WandbLog(pl.Callback):
                 # GraphGPS's default is its authors' team.
                 entity=None if self.cfg.wandb.entity in ("", "gtransformers") else self.cfg.wandb.entity,
                 name=self.cfg.wandb.name or f"{place.parent.name}-{place.name}",
-                config=_plain(self.cfg),
+                config=stored_config(config.dump(self.cfg)),
                 dir=str(place),
                 id=hashlib.sha256(str(place).encode()).hexdigest()[:16],
                 resume="allow",
@@ -80,7 +81,3 @@ class WandbLog(pl.Callback):
         if self._run is not None:
             self._run.finish(exit_code)
             self._run = None
-
-
-def _plain(cfg: CfgNode) -> dict[str, Any]:
-    return {key: _plain(value) if isinstance(value, CfgNode) else value for key, value in cfg.items()}
