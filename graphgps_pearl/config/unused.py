@@ -112,10 +112,8 @@ _CHECKS: dict[str, dict[str, Any]] = {"train.mode": {"check": _mode}}
 
 
 def _key(name: str, default: Value, reason: str, always: bool) -> Key:
-    """A type instead of a default stands for an empty list of that type, or for null."""
+    """A type instead of a default stands for an empty list of that type."""
     about = f"{reason[0].upper()}{reason[1:]}."
-    if default is int:
-        return Key(None, about, type=int, optional=True, used=False)
     if default == list[float]:
         return Key([], about, type=default, used=False)
     of = list[int] if isinstance(default, list) else None

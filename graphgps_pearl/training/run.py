@@ -18,6 +18,7 @@ from torch_geometric.utils import degree
 from yacs.config import CfgNode
 
 from graphgps_pearl import config, data, encoders, networks
+from graphgps_pearl.data.base import first_line
 from graphgps_pearl.errors import ConfigError, DataError, UserError
 from graphgps_pearl.files import write_errors_in_one_line
 from graphgps_pearl.processes import say_when_stopped
@@ -204,6 +205,12 @@ def fit(
                 raise UserError(
                     f"{where}: out of memory ({describe_batch(task.last_batch)}); {KNOBS}; "
                     f"{_how_to_continue(folder)}"
+                ) from error
+            if cfg.train.compile and isinstance(error, torch._dynamo.exc.TorchDynamoException):
+                reason = first_line(getattr(error, "inner_exception", error))
+                raise UserError(
+                    f"train.compile = True: torch.compile cannot compile the layers here ({reason}); set it "
+                    f"False, which gives the same results; {_how_to_continue(folder)}"
                 ) from error
             raise
 

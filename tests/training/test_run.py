@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from helpers.csv_runs import SETS, Train, trainer, write_table
 from helpers.small_runs import CONFIG as SMALL
 from lightning.pytorch.accelerators import CPUAccelerator
 
-from graphgps_pearl import cli, config
+from graphgps_pearl import cli, config, networks
 from graphgps_pearl.data import stages
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.registry import register
@@ -168,3 +169,13 @@ def test_the_dataset_is_named_first(words, key, more, tmp_path, monkeypatch) -> 
     cfg = config.parse(SMALL, [*words, *more])
     with pytest.raises(ConfigError, match=key):
         run(cfg, RunFolder(tmp_path / "0"))
+
+
+def test_layers_that_torch_cannot_compile_are_one_line(runs, capsys, monkeypatch) -> None:
+    def backend(*_: object) -> None:
+        raise RuntimeError("C++ compile error\nthe command was g++")
+
+    compile_layers = networks.compile_layers
+    monkeypatch.setattr(networks, "compile_layers", lambda network: compile_layers(network, backend=backend))
+    assert runs.train("train.compile", "True") == 2
+    assert re.search(r"train\.compile = True: .*C\+\+ compile error.*set it False", one_error(capsys))
