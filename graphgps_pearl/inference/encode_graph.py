@@ -79,7 +79,11 @@ def _parser(prog: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--model", metavar="MODEL", help="a run or model folder with R-PEARL; random weights if left out"
     )
-    parser.add_argument("--undirected", action="store_true", help="count every edge in both directions")
+    parser.add_argument(
+        "--undirected",
+        action="store_true",
+        help="count every edge in both directions; for files that have each edge once",
+    )
     parser.add_argument("--num-nodes", type=int, metavar="N", help="if more than the largest node of an edge")
     parser.add_argument("--block", type=int, default=1 << 17, metavar="N", help="nodes at a time (131072)")
     parser.add_argument("--chunk", type=int, default=1, metavar="C", help="samples at a time (1)")
@@ -112,6 +116,9 @@ def _untrained(words: Sequence[str]) -> RPEARL:
     keys = [word if i % 2 else f"posenc_RPEARL.{word}" for i, word in enumerate(words)]
     cfg = config.parse("seed: 0", keys, name="encode-graph")
     torch.manual_seed(cfg.seed)
-    module = RPEARLNodeEncoder.build(cfg.posenc_RPEARL, cfg.posenc_RPEARL.dim_pe)
+    try:
+        module = RPEARLNodeEncoder.build(cfg.posenc_RPEARL, cfg.posenc_RPEARL.dim_pe)
+    except ValueError as error:  # keys that do not go together
+        raise UserError(f"posenc_RPEARL: {error}") from None
     assert isinstance(module, RPEARL)
     return module

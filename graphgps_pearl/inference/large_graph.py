@@ -15,6 +15,7 @@ Bytes, for N nodes, E directed edges, width F, c samples at a time, D columns: e
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ from graphgps_pearl.pearl.operators import SHIFTS, degree_power
 from graphgps_pearl.pearl.phi import GINLayer, Layer, TapLayer
 from graphgps_pearl.pearl.signals import draw_samples, make_key
 from graphgps_pearl.pearl.statistics import Moments, merge_moments, sample_moments, statistics
+
+log = logging.getLogger(__name__)
 
 _EDGES = 1 << 22  # read at a time
 
@@ -110,8 +113,9 @@ def read_edges(file: Path) -> NDArray[Any]:
 
 def count_nodes(edges: NDArray[Any]) -> int:
     """One more than the largest node."""
-    parts = range(0, edges.shape[1], _EDGES)
-    return 1 + max((int(edges[:, i : i + _EDGES].max()) for i in parts), default=-1)
+    if not edges.shape[1]:
+        raise DataError("there are no edges; --num-nodes N says how many nodes the graph has")
+    return 1 + max(int(edges[:, i : i + _EDGES].max()) for i in range(0, edges.shape[1], _EDGES))
 
 
 def group_edges(edges: NDArray[Any], num_nodes: int, undirected: bool, scratch: Scratch) -> Neighbours:
@@ -125,6 +129,8 @@ def group_edges(edges: NDArray[Any], num_nodes: int, undirected: bool, scratch: 
         for source, target in _directed(edges, num_nodes, undirected):
             counts += np.bincount(target, minlength=num_nodes)
             leaving += np.bincount(source, minlength=num_nodes)
+        if not np.array_equal(counts, leaving):
+            log.warning("the edges are directed; --undirected counts each of them in both directions")
         np.cumsum(counts, out=starts[1:])
         out_degree[:] = leaving
         free = np.array(starts[:-1])
@@ -336,7 +342,8 @@ class LargeGraphEncoder:
 def encode_large_graph(
     module: RPEARL, edges: NDArray[Any], out: Path, num_nodes: int | None = None, **settings: Any
 ) -> Iterator[float]:
-    """Encode a graph into the file ``out`` (.npy, float32 [N, dim_pe]); yields the share that is done.
+    """Encode a graph into the file ``out`` (.npy, float32 [N, dim_pe]), which appears when it is complete;
+    yields the share that is done.
 
     ``settings`` are those of :class:`LargeGraphEncoder`; scratch files lie next to ``out`` unless ``folder``
     says where, and are removed at the end. Of several processes all call it with the same ``folder``.
@@ -350,10 +357,20 @@ def encode_large_graph(
         if part.world_size > 1:
             torch.distributed.broadcast_object_list(shared, src=0)
         encoder = LargeGraphEncoder(module, edges, nodes, Path(shared[0]), **settings)
-        if part.rank == 0:
-            np.lib.format.open_memmap(out, mode="w+", dtype=np.float32, shape=(nodes, module.dim_pe)).flush()
-        part.meet()
-        result = np.lib.format.open_memmap(out, mode="r+")
-        yield from encoder.encode(result)
-        result.flush()
-        part.meet()
+        # Next to out, on its disk; named like the folder of this start.
+        partial = out.with_name(f".{out.name}.{Path(shared[0]).name}")
+        try:
+            if part.rank == 0:
+                shape = (nodes, module.dim_pe)
+                np.lib.format.open_memmap(partial, mode="w+", dtype=np.float32, shape=shape).flush()
+            part.meet()
+            result = np.lib.format.open_memmap(partial, mode="r+")
+            yield from encoder.encode(result)
+            result.flush()
+            part.meet()
+            if part.rank == 0:
+                partial.replace(out)
+            part.meet()
+        finally:
+            if part.rank == 0:
+                partial.unlink(missing_ok=True)

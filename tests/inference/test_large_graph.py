@@ -59,6 +59,24 @@ def test_blocks_and_chunks_change_nothing(edges: np.ndarray, tmp_path: Path, set
     assert {file.name for file in tmp_path.iterdir()} == {"40.npy", "1000.npy"}  # no scratch file is left
 
 
+def test_an_output_that_is_not_complete_is_not_there(edges: np.ndarray, tmp_path: Path) -> None:
+    out = tmp_path / "out.npy"
+    out.write_text("of before")
+    work = encode_large_graph(module_of(), edges, out, NODES, block=40)
+    next(work)
+    work.close()  # as an interruption does
+    assert [file.name for file in tmp_path.iterdir()] == ["out.npy"]
+    assert out.read_text() == "of before"
+
+
+def test_directed_edges_are_mentioned(edges: np.ndarray, tmp_path: Path, caplog) -> None:
+    both = np.concatenate((edges, edges[::-1]), axis=1)
+    for found, said in ((both, False), (edges, True)):
+        caplog.clear()
+        list(encode_large_graph(module_of(), found, tmp_path / "out.npy", NODES))
+        assert ("--undirected" in caplog.text) == said
+
+
 def test_the_command_counts_edges_in_both_directions(edges: np.ndarray, tmp_path: Path) -> None:
     once = edges[:, edges[0] < edges[1]]
     np.save(tmp_path / "edges.npy", once.T.astype(np.int32))
@@ -110,6 +128,8 @@ def test_two_processes_give_the_same_bits(edges: np.ndarray, tmp_path: Path) -> 
         (np.array([[0, -1], [1, 2]]), [], "nodes -1 to 2"),
         (np.array([[0, 1], [1, 9]]), ["--num-nodes", "5"], "nodes 0 to 9"),
         (np.array([[0, 1], [1, 0]]), ["num_layer", "5"], "num_layers"),
+        (np.array([[0, 1], [1, 0]]), ["tap_moments", "True"], "tap_moments needs num_taps"),
+        (np.zeros((2, 0), int), [], "--num-nodes"),
         (np.array([[0, 1], [1, 0]]), ["--block", "0"], "--block 0: expected a whole number from 1 up"),
         (np.array([[0, 1], [1, 0]]), ["--chunk", "-1"], "--chunk -1: expected a whole number from 1 up"),
         (np.array([[0, 1], [1, 0]]), ["--model", "x", "num_layers", "5"], "--model"),
