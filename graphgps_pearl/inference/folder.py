@@ -193,4 +193,6 @@ def state_of(network: nn.Module) -> list[tuple[str, Tensor]]:
 def without_places(cfg: CfgNode) -> CfgNode:
     """The config as another machine can use it; of the data's file, its name remains."""
     overrides = [word for key in _OF_THIS_MACHINE for word in (key, config.SCHEMA[key].default)]
-    return config.override(cfg, [*overrides, "dataset.path", Path(cfg.dataset.path).name])
+    pretrained = Path(*Path(cfg.pretrained.dir).parts[-2:]) if cfg.pretrained.dir else ""  # <config>/<seed>
+    overrides += ["dataset.path", Path(cfg.dataset.path).name, "pretrained.dir", str(pretrained)]
+    return config.override(cfg, overrides)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from attacks import folders as hostile
 
+from graphgps_pearl import config
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.inference import folder as folders
 from graphgps_pearl.inference.loading import load
@@ -56,6 +57,14 @@ def test_a_wrong_bit_is_never_used(model, name):
 def test_a_seed_is_no_size(trained):
     run = trained("Atom+RPEARL", "posenc_RPEARL.eval_seed", "2000000000", "optim.max_epoch", "1")
     assert load(run, "cpu").predict(["CCO"]).errors == {}
+
+
+def test_no_path_of_the_training_machine_is_in_a_model_folder():
+    places = ["out_dir", "/home/me/results", "dataset.dir", "/home/me/data", "dataset.path", "/home/me/a.csv"]
+    cfg = config.load("quickstart", [*places, "pretrained.dir", "/home/me/results/zinc-bpearl/0"])
+    exported = folders.without_places(cfg)
+    assert "/home" not in config.dump(exported)
+    assert (exported.dataset.path, exported.pretrained.dir) == ("a.csv", "zinc-bpearl/0")
 
 
 def test_an_edited_card_is_mentioned_and_no_more(model, caplog):

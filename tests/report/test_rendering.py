@@ -27,6 +27,18 @@ def test_p_values_that_were_asked_for_fit_a_terminal_of_80_columns(tmp_path):
     assert " baseline" in table[1] and " 0.0" in table[2]
 
 
+def test_a_long_name_takes_no_metric_away(tmp_path):
+    names = [f"zinc-bpearl-with-a-rather-long-tag-of-the-user-{end}" for end in "ab"]
+    for seed in range(2):
+        for name in names:
+            write(tmp_path, name, "Atom", seed, 0.1 + seed / 9)
+    (found,) = comparisons(tmp_path, baseline=names[0])
+    table = as_text(found, 60).split("\n\n")[1].splitlines()
+    assert max(map(len, table)) == 60
+    assert "test mae" in table[0] and "p-value" in table[0]
+    assert [line.split()[0][-7:] for line in table[1:]] == ["-user-a", "-user-b"]
+
+
 def test_a_tiny_p_value_is_not_zero(tmp_path):
     for seed in range(4):
         write(tmp_path, "a", "Atom", seed, 0.1 + seed * 1e-5)
