@@ -4,7 +4,8 @@
 #SBATCH --time=24:00:00
 #SBATCH --requeue
 # One job a seed:  sbatch --array=0-3 run/slurm.sh configs/zinc-bpearl.yaml [KEY VALUE ...]
-# A job that is killed or requeued continues its run. Afterwards: graphgps-pearl report results
+# A job that was killed, requeued (after a preemption or a failed node) or submitted again (after a time limit) continues its run.
+# Afterwards: graphgps-pearl report results
 set -euo pipefail
 cd "${SLURM_SUBMIT_DIR:-.}"
 

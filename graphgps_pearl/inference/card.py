@@ -40,6 +40,8 @@ _LIMITS = {
 _ANY_LIMITS = """\
 - Molecules unlike the training data get a number all the same, and nothing warns that it means little.
 - The errors above hold for the test split as it was drawn; new chemistry may be further away.
+- The error of training is the mean over the steps of its epoch, with dropout; that of the other splits is the
+  trained model's.
 """
 
 

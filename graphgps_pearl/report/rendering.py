@@ -82,7 +82,13 @@ def columns(comparison: Comparison, mark: Callable[[str, str], str] | None = Non
         found.append(Column(f"{split} {c.metric}", meaning, value(split), important))
     gap = f"{c.split} minus {c.splits[0]}" if not c.larger_is_better else f"{c.splits[0]} minus {c.split}"
     found.append(
-        Column("gap", f"{gap}: how much worse it is than in training", lambda line: str(line.gap), 8)
+        Column(
+            "gap",
+            f"{gap}: how much worse it is than in training, whose metric is that of the epoch's steps, with "
+            "dropout",
+            lambda line: str(line.gap),
+            8,
+        )
     )
     if c.baseline:
         meaning = f"p-value of a paired t-test against {c.baseline} over the seeds both have"

@@ -55,6 +55,15 @@ def test_both_numbers_are_said(folder: Path) -> None:
     assert said in (folder / "agg" / "results.md").read_text()
 
 
+def test_a_custom_metric_may_have_underscores(folder: Path) -> None:
+    for fold in (0, 1):
+        run = RunFolder(folder / str(fold))
+        for file in (run.metrics, run.result):
+            run.write(file, file.read_text().replace("_accuracy", "_my_own_accuracy"))
+    summary = write_aggregate(folder)
+    assert summary is not None and summary["best_of_mean_curve"]["column"] == "test_my_own_accuracy"
+
+
 def test_values_that_are_not_finite_are_in_no_mean_and_counted(folder: Path) -> None:
     for fold, value in enumerate((math.nan, math.inf)):
         run = RunFolder(folder / str(fold))
