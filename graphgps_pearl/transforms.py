@@ -38,6 +38,8 @@ class AddPEARL(BaseTransform):
         if not isinstance(encoding, BPEARL | RPEARL):
             raise ValueError(f"encoding must be a BPEARL or an RPEARL, got {type(encoding).__name__}")
         self.encoding = copy.deepcopy(encoding).eval().requires_grad_(False)
+        if isinstance(self.encoding, BPEARL):
+            self.encoding.return_pairs = False
         self.attr_name = attr_name
 
     def forward(self, data: Data) -> Data:

@@ -82,3 +82,11 @@ def test_a_dataset_takes_it_and_workers_can_receive_it():
 def test_other_modules_are_refused_by_name():
     with pytest.raises(ValueError, match=r"BPEARL.*RPEARL.*Linear"):
         AddPEARL(torch.nn.Linear(1, 1))
+
+
+def test_pairs_that_the_module_returns_are_not_stored():
+    encoding = basis()
+    with_pairs = basis()
+    with_pairs.return_pairs = True
+    assert torch.equal(AddPEARL(with_pairs)(graphs()[0]).pearl_pe, AddPEARL(encoding)(graphs()[0]).pearl_pe)
+    assert with_pairs.return_pairs

@@ -220,8 +220,8 @@ struct Kernel : Tiles<T, BYTES> {
     }
     T *running_mean = (T*)a.running_mean[k], *running_var = (T*)a.running_var[k];
     for (Int j = 0; j < f; ++j) {
-      running_mean[j] += T(float(a.momentum[k])) * (T(mean[j]) - running_mean[j]);
-      if (a.total > 1) running_var[j] += T(float(a.momentum[k])) * (T(var[j] * (a.total / (a.total - 1))) - running_var[j]);
+      running_mean[j] += T(a.momentum[k]) * (T(mean[j]) - running_mean[j]);
+      if (a.total > 1) running_var[j] += T(a.momentum[k]) * (T(var[j] * (a.total / (a.total - 1))) - running_var[j]);
     }
   }
 

@@ -45,9 +45,13 @@ class Layout:
     def of(cls, index: Tensor, num_graphs: int | None = None, distance: Tensor | None = None) -> Layout:
         """The layout of the nodes that ``index`` [N] (ascending) assigns to graphs."""
         if num_graphs is None:
-            num_graphs = int(index[-1]) + 1 if index.numel() else 0
+            num_graphs = int(index.max()) + 1 if index.numel() else 0
         sizes = index.new_zeros(num_graphs).index_add_(0, index, torch.ones_like(index))
-        max_size = int(sizes.max()) if num_graphs else 0
+        max_size, unsorted = 0, 0
+        if num_graphs:  # one wait for a GPU
+            max_size, unsorted = torch.stack([sizes.max(), (index[1:] < index[:-1]).sum()]).tolist()
+        if unsorted:
+            raise ValueError("batch must be sorted: the nodes of one graph are contiguous, graphs in order")
         if num_graphs * max_size == index.numel():
             return cls(index, num_graphs, sizes, max_size, None, distance)
         first = sizes.cumsum(0) - sizes

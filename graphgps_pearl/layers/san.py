@@ -102,7 +102,7 @@ def _weight(products: Tensor, width: int) -> Tensor:
 class _NodeNorm(nn.LayerNorm):
     """Layer norm of every node by itself."""
 
-    def forward(self, x: Tensor, layout: Layout) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout | None = None) -> Tensor:
         return super().forward(x)
 
 

@@ -68,7 +68,7 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     if cfg.model.type in NETWORKS:
         return NETWORKS[cfg.model.type](cfg, dim_in, dim_out)
     make = _registered(cfg, register.network_dict, NETWORKS, cfg.model.type, "model.type")
-    offer_parts(cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None)
+    offer_parts(cfg.dataset.node_encoder_name)
     try:
         return make(dim_in, dim_out)
     except KeyError as error:
@@ -81,18 +81,19 @@ def build(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
         raise
 
 
-def offer_parts(composition: str | None = None) -> None:
+def offer_parts(node_encoder: str = "") -> None:
     """Fill the free names of GraphGym's registry, where networks of others look their parts up, with our
-    encoders, heads and poolings; also with a composed node encoder."""
+    encoders, heads and poolings; also with a ``node_encoder`` that is composed."""
     node_encoders: dict[str, Any] = dict(encoders.NODE_ENCODERS)
-    if composition is not None:
-        node_encoders[composition] = partial(encoders.ComposedNodeEncoder, composition)
-    for registry, ours in (
+    if "+" in node_encoder:
+        node_encoders[node_encoder] = partial(encoders.ComposedNodeEncoder, node_encoder)
+    tables: tuple[tuple[dict[str, Any], Mapping[str, Any]], ...] = (
         (register.node_encoder_dict, node_encoders),
         (register.edge_encoder_dict, encoders.EDGE_ENCODERS),
         (register.head_dict, dict.fromkeys(HEADS, partial(build_head, active_cfg))),
         (register.pooling_dict, POOLINGS),
-    ):
+    )
+    for registry, ours in tables:
         for name, part in ours.items():
             registry.setdefault(name, part)
 

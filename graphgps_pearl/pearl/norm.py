@@ -117,13 +117,10 @@ class BatchNorm(nn.Module):
     @torch.no_grad()
     def track(self, mean: Tensor, var: Tensor, count: Tensor) -> None:
         """Update the running statistics by mean and variance :obj:`[1, F]` of ``count`` rows."""
-        has_mean, has_var = self.momentum * (count[0] > 0), self.momentum * (count[0] > 1)
         unbiased = var[0] * (count[0] / (count[0] - 1).clamp(min=1))
-        for running, new, share in (
-            (self.running_mean, mean[0], has_mean),
-            (self.running_var, unbiased, has_var),
-        ):
-            running.lerp_(new.to(running.dtype), share.to(running.dtype))
+        for running, new, least in ((self.running_mean, mean[0], 1), (self.running_var, unbiased, 2)):
+            share = self.momentum * (count[0] >= least).to(running.dtype)
+            running.lerp_(new.to(running.dtype), share)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dim})"

@@ -46,3 +46,9 @@ def test_squared_distance_runs_over_the_edges() -> None:
     position = torch.tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 0.0]])
     edges = torch.tensor([[0, 1, 2], [1, 2, 2]])
     assert squared_distance(position, edges).tolist() == [[25.0], [16.0], [0.0]]
+
+
+@pytest.mark.parametrize("num_graphs", [None, 2])
+def test_nodes_of_graphs_that_are_mixed_are_refused(num_graphs: int | None) -> None:
+    with pytest.raises(ValueError, match="batch must be sorted"):
+        Layout.of(torch.tensor([0, 1, 0]), num_graphs)

@@ -221,11 +221,15 @@ def test_graphgyms_own_layers_and_network_work() -> None:
     assert prediction.isfinite().all()
 
 
-def test_graphgyms_network_finds_our_parts_without_registration(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("encoder", ["TypeDictNode+RWSE", "TypeDictNode"])
+def test_graphgyms_network_finds_our_parts_without_registration(
+    monkeypatch: pytest.MonkeyPatch, encoder: str
+) -> None:
     for registry in (register.node_encoder_dict, register.edge_encoder_dict, register.head_dict):
         for name in ("TypeDictNode+RWSE", "TypeDictNode", "RWSE", "TypeDictEdge", "san_graph"):
             monkeypatch.delitem(registry, name, raising=False)
-    cfg = make(ZINC, *SMALL, "model.type", "gnn", "gnn.layer_type", "generalconv")
+    words = ("dataset.node_encoder_name", encoder, "posenc_RWSE.enable", "RWSE" in encoder)
+    cfg = make(ZINC, *SMALL, "model.type", "gnn", "gnn.layer_type", "generalconv", *words)
     prediction, _ = networks.build(cfg, 1, 1)(batch_of(cfg))
     assert prediction.shape == (4, 1)
 

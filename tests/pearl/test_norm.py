@@ -178,3 +178,20 @@ def test_mean_far_from_zero_costs_no_digits() -> None:
 def test_half_precision_keeps_its_dtype() -> None:
     y, grad, *_ = normalised(torch.bfloat16, True)
     assert y.dtype == grad.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("kernels", [False, True])
+def test_running_statistics_in_double_precision_are_pytorchs(kernels: bool) -> None:
+    torch.manual_seed(0)
+    module = BPEARL(dim_pe=4, hidden_dim=8, num_layers=1, num_taps=2, quotient=False).double()
+    rows_of, theirs = [], nn.BatchNorm1d(8).double()
+    with use_kernels(False), torch.no_grad():
+        handle = module.phi.layers[0].norm.register_forward_pre_hook(lambda _, x: rows_of.append(x[0]))
+        copy.deepcopy(module)(molecule_like(9))
+        handle.remove()
+    theirs(rows_of[0])
+    with use_kernels(kernels):
+        module(molecule_like(9))
+    ours = module.phi.layers[0].norm
+    torch.testing.assert_close(ours.running_mean, theirs.running_mean, rtol=1e-13, atol=1e-14)
+    torch.testing.assert_close(ours.running_var, theirs.running_var, rtol=1e-13, atol=1e-14)
