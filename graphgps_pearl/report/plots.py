@@ -71,10 +71,9 @@ class Curve:
 
 
 def mean_curve(runs: Sequence[Run], column: str) -> Curve:
-    """The curve of a config's runs."""
-    curves = [
-        dict(zip(e, zip(h, v, strict=True), strict=True)) for e, h, v in (r.curve(column) for r in runs)
-    ]
+    """The curve of a config's runs, without those that have none."""
+    found = (run.curve(column) for run in runs)
+    curves = [dict(zip(e, zip(h, v, strict=True), strict=True)) for e, h, v in found if e]
     common = sorted(set.intersection(*(set(curve) for curve in curves))) if curves else []
     spreads = [spread([curve[epoch][1] for curve in curves]) for epoch in common]
     return Curve(
@@ -167,7 +166,7 @@ def ablation_plots(comparison: Comparison) -> dict[str, Figure]:
     for key, groups in differing_keys(runs).items():
         figure, axes = new_axes(key, f"{comparison.split} {comparison.metric}")
         for group, look in zip(groups, _looks(), strict=False):
-            points = sorted((_on_axis(runs[name][0].settings[key]), name) for name in group)
+            points = _on_axis({name: runs[name][0].settings[key] for name in group})
             values = [lines[name] for _, name in points]
             axes.errorbar(
                 [x for x, _ in points],
@@ -182,9 +181,10 @@ def ablation_plots(comparison: Comparison) -> dict[str, Figure]:
     return figures
 
 
-def _on_axis(value: Any) -> Any:
-    """Numbers as they are, anything else as a word on the axis."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+def _on_axis(values: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    """(place on the axis, name), in order: numbers as they are, else all of them as words."""
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values.values())
+    return sorted((value if numbers else str(value), name) for name, value in values.items())
 
 
 def _common_name(names: Sequence[str], key: str) -> str:
@@ -196,10 +196,11 @@ def _common_name(names: Sequence[str], key: str) -> str:
 
 def samples_plots(evaluated: Mapping[str, tuple[str, Sequence[Point]]]) -> dict[str, Figure]:
     """The metric and the encoding's error against the number of samples M, a curve for each run."""
-    column = next(iter(evaluated.values()))[0]
-    metric, metric_axes = new_axes("samples M", column.replace("_", " "))
+    columns = list(dict.fromkeys(column for column, _ in evaluated.values()))
+    metric, metric_axes = new_axes("samples M", ", ".join(columns).replace("_", " "))
     error, error_axes = new_axes("samples M", "relative error of the encoding")
-    for (name, (_, points)), look in zip(evaluated.items(), _looks(), strict=False):
+    for (name, (column, points)), look in zip(evaluated.items(), _looks(), strict=False):
+        label = printable(name if len(columns) == 1 else f"{name}, {column}")
         grouped = list(by_samples(points))
         x = [m for m, _ in grouped]
         for axes, values in (
@@ -208,7 +209,7 @@ def samples_plots(evaluated: Mapping[str, tuple[str, Sequence[Point]]]) -> dict[
         ):
             spreads = [spread(v) for v in values]
             axes.errorbar(
-                x, [s.mean for s in spreads], yerr=[s.std for s in spreads], label=name, capsize=3, **look
+                x, [s.mean for s in spreads], yerr=[s.std for s in spreads], label=label, capsize=3, **look
             )
     start = max(
         spread([p.error for p in points if p.samples == min(q.samples for q in points)]).mean

@@ -37,6 +37,8 @@ def read(path: Path) -> tuple[str, list[Point]] | None:
         with (path / FILE).open(newline="") as file:
             header, *rows = csv.reader(file)
         points = [Point(int(m), int(table), float(value), float(error)) for m, table, value, error in rows]
+        if not points:
+            raise ValueError("it has no rows")
         return header[2], points
     except (ValueError, IndexError, csv.Error) as error:
         log.warning("%s is left out: it is damaged (%s)", path / FILE, error)

@@ -10,7 +10,9 @@ import pytest
 
 from graphgps_pearl import config
 from graphgps_pearl.report.aggregate import describe_folds, write_aggregate
+from graphgps_pearl.report.pictures import BEST, results
 from graphgps_pearl.runs.folder import RunFolder
+from graphgps_pearl.runs.results import Run
 
 VAL = ([0.5, 0.9, 0.6], [0.7, 0.6, 0.8])
 TEST = ([0.6, 0.5, 0.9], [0.4, 0.9, 0.8])
@@ -62,6 +64,12 @@ def test_a_custom_metric_may_have_underscores(folder: Path) -> None:
             run.write(file, file.read_text().replace("_accuracy", "_my_own_accuracy"))
     summary = write_aggregate(folder)
     assert summary is not None and summary["best_of_mean_curve"]["column"] == "test_my_own_accuracy"
+
+
+def test_tensorboard_has_a_custom_metric_with_underscores() -> None:
+    best = {"epoch": 1, "val_my_own": 0.5, "test_my_own": 0.4, "test_own": 0.1}
+    run = Run(Path("a/0"), {"splits": ["val", "test"], "metric": "val_my_own", "best": best})
+    assert results(run) == {f"{BEST}/val_my_own": 0.5, f"{BEST}/test_my_own": 0.4}
 
 
 def test_values_that_are_not_finite_are_in_no_mean_and_counted(folder: Path) -> None:

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 import yaml
@@ -13,8 +14,10 @@ from graphgps_pearl.report.plots import (
     differing_keys,
     learning_curves,
     mean_curve,
+    samples_plots,
     time_unit,
 )
+from graphgps_pearl.report.samples import Point
 from graphgps_pearl.report.samples import read as read_samples
 from graphgps_pearl.runs.folder import flatten
 from graphgps_pearl.runs.results import find_runs
@@ -92,6 +95,33 @@ def test_words_on_the_axis_and_names_of_curves(write):
     assert _common_name(["one", "two"], "gt.layers") == "one"
 
 
+def test_numbers_and_words_of_one_key_share_an_axis(write):
+    folder, one = write
+    one("a", 0.3, posenc_GraphormerBias__num_in_degrees=64)
+    one("b", 0.2)  # whose value is null
+    figures = ablation_plots(compare_all(grouped(find_runs(folder)))[0])
+    axes = figures["ablation-posenc_GraphormerBias.num_in_degrees"].axes[0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["64", "None"]
+
+
+def test_samples_of_different_splits_are_told_apart():
+    points = [Point(1, 0, 0.5, 0.4), Point(4, 0, 0.4, 0.2)]
+    one, other = ("val_mae", points), ("test_mae", points)
+    axes = samples_plots({"a": one, "b": other})["metric-by-samples"].axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a, val_mae", "b, test_mae"]
+    axes = samples_plots({"a": one, "b": one})["metric-by-samples"].axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_a_damaged_curve_leaves_those_of_the_other_seeds(write):
+    folder, one = write
+    one("a", 0.3)
+    shutil.copytree(folder / "a" / "0", folder / "a" / "1")
+    (folder / "a" / "0" / "metrics.csv").write_text("epoch,seconds,val_mae\n0,60,0.4\n")
+    (folder / "a" / "1" / "metrics.csv").write_text("epoch,seconds,val_mae\n0,60,x\n")
+    assert mean_curve(find_runs(folder)["a"], "val_mae").means == [0.4]
+
+
 def test_curves_are_means_over_seeds_with_a_band(write):
     folder, one = write
     one("a", 0.3)
@@ -124,7 +154,8 @@ def test_units_of_time():
 
 
 def test_a_damaged_table_of_samples_is_left_out(tmp_path, caplog):
-    for text in ("", "samples,table,test_mae,encoding_error\n1,0,x,0.5\n"):
+    header = "samples,table,test_mae,encoding_error\n"
+    for text in ("", header, f"{header}1,0,x,0.5\n"):
         (tmp_path / "samples.csv").write_text(text)
         assert read_samples(tmp_path) is None
         assert "samples.csv is left out: it is damaged" in caplog.text
