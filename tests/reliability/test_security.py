@@ -1,6 +1,7 @@
 """Files are read without running what is in them, stay where they belong, and nothing is sent anywhere."""
 
 import ast
+import io
 import os
 import pickle
 import shutil
@@ -14,6 +15,7 @@ from helpers.small_runs import assert_same_run
 
 from graphgps_pearl import config
 from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.files import write_verified
 
 PACKAGE = Path(__file__).resolve().parents[2] / "graphgps_pearl"
 
@@ -29,13 +31,17 @@ class Payload:
 
 
 def poison(file: Path, trace: Path, kind: str) -> None:
-    """Put a payload in place of a file: as a bare pickle, as torch's archive, or beside real tensors."""
+    """Put a payload in place of a file: as a bare pickle, as torch's archive, or beside real tensors.
+
+    Whoever makes such a file makes its checksum too."""
+    buffer = io.BytesIO()
     if kind == "pickle":
-        file.write_bytes(pickle.dumps(Payload(trace)))
+        pickle.dump(Payload(trace), buffer)
     elif kind == "archive":
-        torch.save(Payload(trace), file)
+        torch.save(Payload(trace), buffer)
     else:
-        torch.save({**torch.load(file, weights_only=True), "position": Payload(trace)}, file)
+        torch.save({**torch.load(file, weights_only=True), "position": Payload(trace)}, buffer)
+    write_verified(file, buffer.getvalue())
 
 
 @pytest.mark.parametrize("kind", ["pickle", "archive", "beside"])
