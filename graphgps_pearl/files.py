@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and that are checked before they are used again.
+"""Files that are whole or absent, that are checked before they are used again, and that one process holds.
 
 :func:`write_atomically` writes under a temporary name, forces the content to disk and renames.
 :func:`write_verified` also appends a checksum of the content, which :func:`verify` and :func:`read_verified`
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+import filelock
 import xxhash
 
 from graphgps_pearl.errors import DataError, UserError
@@ -126,6 +127,27 @@ def write_errors_in_one_line(folder: Path) -> Iterator[None]:
             f"{folder}: cannot be written, {reason}; what was saved before is whole. Please {remedy}, "
             "then the same command continues"
         ) from error
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, busy: str) -> Iterator[None]:
+    """Hold a lock on a file, or say that another process is ``busy``; the system frees that of a dead one."""
+    lock = filelock.FileLock(path, timeout=0)  # forked children, such as data workers, do not inherit it
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except filelock.Timeout:
+        raise UserError(busy) from None
+    except OSError as error:
+        if is_full(error):
+            raise
+        raise UserError(
+            f"{path.parent}: cannot be made or written ({error.strerror}); choose another out_dir"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def hash_of(content: bytes) -> str:

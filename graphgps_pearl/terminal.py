@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 _FALLBACK_WIDTH = 80
 
@@ -89,8 +88,8 @@ def wrap(line: str, columns: int | None, indent: int = 2) -> str:
 class LiveLines:
     """A few lines at the bottom of a terminal that are rewritten in place; elsewhere nothing is shown."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
+    def __init__(self) -> None:
+        self.stream = sys.stderr
         self.shown = 0
 
     @property

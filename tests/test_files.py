@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from graphgps_pearl import files
-from graphgps_pearl.files import DamagedFileError
+from graphgps_pearl.errors import UserError
+from graphgps_pearl.files import DamagedFileError, exclusive
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
@@ -66,3 +67,24 @@ def test_leftovers_of_killed_writers_are_removed_by_age(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
     files.remove_partial(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["kept"]
+
+
+def test_a_second_holder_is_refused_until_the_first_lets_go(tmp_path):
+    path = tmp_path / "made" / "run.lock"
+    with (
+        exclusive(path, "busy here"),
+        pytest.raises(UserError, match=r"^busy here$"),
+        exclusive(path, "busy here"),
+    ):
+        pass
+    with exclusive(path, "busy here"):
+        assert path.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(UserError, match=r"file: cannot be made or written.*out_dir"),
+        exclusive(tmp_path / "file" / "run.lock", ""),
+    ):
+        pass

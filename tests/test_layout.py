@@ -53,7 +53,7 @@ TESTED_BY = {
     "training/test_pretrained.py": "training/wandb_log",
     "reliability/test_memory.py": "memory",
     "reliability/test_processes.py": "training/processes",
-    "reliability/test_resume.py": "training/batches training/checkpointer training/recorder",
+    "reliability/test_resume.py": "training/checkpointer training/recorder",
     "test_command.py": "terminal",
     "test_wheel.py": "extras",
     "training/test_edge_tasks.py": "negatives",

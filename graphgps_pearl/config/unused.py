@@ -8,7 +8,6 @@ Each block has a reason, and the keys with upstream's defaults. Types are checke
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from graphgps_pearl.config.key import Key, Value
 
@@ -107,17 +106,15 @@ def _mode(value: str) -> str | None:
     return f"{wrong}; of a trained run result.json has all metrics, and graphgps-pearl predict RUN predicts"
 
 
-# Refused, since ignoring them would give another run than the file asks for.
-_CHECKS: dict[str, dict[str, Any]] = {"train.mode": {"check": _mode}}
-
-
 def _key(name: str, default: Value, reason: str, always: bool) -> Key:
     """A type instead of a default stands for an empty list of that type."""
     about = f"{reason[0].upper()}{reason[1:]}."
     if default == list[float]:
         return Key([], about, type=default, used=False)
     of = list[int] if isinstance(default, list) else None
-    return Key(default, about, type=of, used=False, always=always, **_CHECKS.get(name, {}))
+    # Refused, since ignoring it would give another run than the file asks for.
+    check = _mode if name == "train.mode" else None
+    return Key(default, about, type=of, used=False, always=always, check=check)
 
 
 def unused_keys() -> Iterator[tuple[str, Key]]:

@@ -26,9 +26,9 @@ from graphgps_pearl.experiments.check import check
 from graphgps_pearl.experiments.jobs import Ending, Job, how_to_continue, run_jobs
 from graphgps_pearl.experiments.live import Live, Selection, rows_so_far
 from graphgps_pearl.experiments.search_space import Dimension, parse_space
+from graphgps_pearl.files import exclusive
 from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.runs.folder import HARMLESS_KEYS, RunFolder, config_folder, first_change, settings
-from graphgps_pearl.runs.lock import exclusive
 
 if TYPE_CHECKING:
     from optuna import Study, Trial

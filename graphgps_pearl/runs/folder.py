@@ -41,8 +41,7 @@ import yaml
 from graphgps_pearl import config
 from graphgps_pearl.config.yaml_text import parse_yaml
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.files import DamagedFileError, hash_of, remove_partial, write_atomically
-from graphgps_pearl.runs.lock import exclusive
+from graphgps_pearl.files import DamagedFileError, exclusive, hash_of, remove_partial, write_atomically
 from graphgps_pearl.terminal import command_line
 
 log = logging.getLogger(__name__)

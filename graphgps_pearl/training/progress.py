@@ -11,9 +11,8 @@ import lightning.pytorch as pl
 from tqdm import tqdm
 
 from graphgps_pearl.terminal import clock, width
-from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.recorder import Recorder
-from graphgps_pearl.training.task import GraphTask
+from graphgps_pearl.training.task import GraphTask, TrainingBatches
 
 _LINES_PER_HEADER = 20
 _BAR = "{percentage:3.0f}%|{bar}| {desc}"

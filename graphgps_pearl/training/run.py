@@ -7,6 +7,7 @@ import logging
 import os
 import warnings
 from contextlib import nullcontext
+from dataclasses import fields, replace
 from typing import Any
 
 import lightning.pytorch as pl
@@ -14,7 +15,7 @@ import torch
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from torch import nn
-from torch_geometric.utils import degree
+from torch_geometric.nn import PNAConv
 from yacs.config import CfgNode
 
 from graphgps_pearl import config, data, encoders, networks
@@ -24,7 +25,6 @@ from graphgps_pearl.files import write_errors_in_one_line
 from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.runs.checkpoints import Checkpoint, find_checkpoint
 from graphgps_pearl.runs.folder import RunFolder, data_facts
-from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.checkpointer import Checkpointer, LocalCheckpoints
 from graphgps_pearl.training.evaluation_weights import EvaluationWeights
 from graphgps_pearl.training.losses import make_loss
@@ -47,8 +47,9 @@ from graphgps_pearl.training.processes import (
 )
 from graphgps_pearl.training.progress import Progress
 from graphgps_pearl.training.recorder import Recorder, metric_columns
+from graphgps_pearl.training.schedules import OptimSettings
 from graphgps_pearl.training.shared_norm import share_norms
-from graphgps_pearl.training.task import GraphTask, OptimSettings
+from graphgps_pearl.training.task import GraphTask, TrainingBatches
 from graphgps_pearl.training.wandb_log import wandb_logs
 
 log = logging.getLogger(__name__)
@@ -160,7 +161,8 @@ def prepare(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBundle]:
     bundle = bundle or data.load(cfg, transforms)
     encoders.check_features(cfg, next(iter(bundle.splits.values()))[0])
     if networks.needs_degrees(network) and not cfg.gt.pna_degrees:
-        networks.set_degrees(network, degree_histogram(next(iter(bundle.splits.values()))))
+        graphs: Any = next(iter(bundle.splits.values()))
+        networks.set_degrees(network, PNAConv.get_degree_histogram(graphs))
     return network, parts, bundle
 
 
@@ -326,31 +328,8 @@ def require_budget(network: nn.Module, max_params: int) -> dict[str, int]:
 
 def optim_settings(cfg: CfgNode) -> OptimSettings:
     """The ``optim`` group as plain settings."""
-    o = cfg.optim
-    return OptimSettings(
-        optimizer=o.optimizer,
-        base_lr=o.base_lr,
-        weight_decay=o.weight_decay,
-        momentum=o.momentum,
-        scheduler=o.scheduler,
-        max_epoch=o.max_epoch,
-        num_warmup_epochs=o.num_warmup_epochs,
-        steps=tuple(o.steps),
-        lr_decay=o.lr_decay,
-        reduce_factor=o.reduce_factor,
-        schedule_patience=o.schedule_patience,
-        min_lr=o.min_lr,
-        clip_grad_norm_value=o.clip_grad_norm_value if o.clip_grad_norm else None,
-    )
-
-
-def degree_histogram(graphs: Any) -> torch.Tensor:
-    """How many nodes of these graphs have in-degree 0, 1, 2, ..., which PNA's scalers are relative to."""
-    counts = [torch.bincount(degree(g.edge_index[1], g.num_nodes, dtype=torch.long)) for g in graphs]
-    histogram = torch.zeros(max(map(len, counts)), dtype=torch.long)
-    for count in counts:
-        histogram[: len(count)] += count
-    return histogram
+    settings = OptimSettings(**{field.name: cfg.optim[field.name] for field in fields(OptimSettings)})
+    return settings if cfg.optim.clip_grad_norm else replace(settings, clip_grad_norm_value=None)
 
 
 def automatic_threads() -> int:

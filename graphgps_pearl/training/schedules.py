@@ -1,4 +1,4 @@
-r"""Learning-rate schedules, :math:`\eta_e = \eta_0 \cdot f(e)` with :math:`e` the epoch, as in GraphGPS.
+r"""Optimisers, and learning rates :math:`\eta_e = \eta_0 \cdot f(e)` by the epoch :math:`e`, as in GraphGPS.
 
 Every schedule but ``reduce_on_plateau`` is a pure function of the epoch, so a resumed run cannot
 drift from an uninterrupted one: there is no state to restore.
@@ -8,13 +8,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
-from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from graphgps_pearl.training.muon import Muon
 
 Schedule = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class OptimSettings:
+    """Optimiser and schedule, under the names of the ``optim`` config group."""
+
+    optimizer: str = "adamW"
+    base_lr: float = 1e-3
+    weight_decay: float = 0.0
+    momentum: float = 0.9
+    scheduler: str = "none"
+    max_epoch: int = 100
+    num_warmup_epochs: int = 0
+    steps: Sequence[int] = ()
+    lr_decay: float = 0.1
+    reduce_factor: float = 0.1
+    schedule_patience: int = 10
+    min_lr: float = 0.0
+    clip_grad_norm_value: float | None = None
 
 
 def warmup(epoch: int, num_warmup_epochs: int) -> float:
@@ -53,28 +72,19 @@ def step(epoch: int, steps: Sequence[int], lr_decay: float) -> float:
     return lr_decay ** sum(epoch >= s for s in steps)
 
 
-def make_schedule(
-    name: str,
-    *,
-    max_epoch: int,
-    num_warmup_epochs: int = 0,
-    steps: Sequence[int] = (),
-    lr_decay: float = 0.1,
-    base_lr: float = 1.0,
-) -> Schedule:
-    """The factor by epoch that ``optim.scheduler`` names (one throughout for ``reduce_on_plateau``)."""
+def make_schedule(optim: OptimSettings) -> Schedule:
+    """The factor by epoch that ``scheduler`` names (one throughout for ``reduce_on_plateau``)."""
+    length, warm_up = optim.max_epoch, optim.num_warmup_epochs
     schedules: dict[str, Schedule] = {
         "none": lambda epoch: 1.0,
         "reduce_on_plateau": lambda epoch: 1.0,
-        "step": lambda epoch: step(epoch, steps, lr_decay),
-        "cos": lambda epoch: cosine_with_warmup(epoch, 0, max_epoch),
-        "cosine_with_warmup": lambda epoch: cosine_with_warmup(epoch, num_warmup_epochs, max_epoch),
-        "linear_with_warmup": lambda epoch: linear_with_warmup(epoch, num_warmup_epochs, max_epoch),
-        "polynomial_with_warmup": lambda epoch: polynomial_with_warmup(
-            epoch, num_warmup_epochs, max_epoch, base_lr
-        ),
+        "step": lambda epoch: step(epoch, optim.steps, optim.lr_decay),
+        "cos": lambda epoch: cosine_with_warmup(epoch, 0, length),
+        "cosine_with_warmup": lambda epoch: cosine_with_warmup(epoch, warm_up, length),
+        "linear_with_warmup": lambda epoch: linear_with_warmup(epoch, warm_up, length),
+        "polynomial_with_warmup": lambda epoch: polynomial_with_warmup(epoch, warm_up, length, optim.base_lr),
     }
-    return schedules[name]
+    return schedules[optim.scheduler]
 
 
 def make_optimizer(
@@ -107,12 +117,3 @@ def make_optimizer(
         )
     kinds = {"adamW": torch.optim.AdamW, "adam": torch.optim.Adam, "adagrad": torch.optim.Adagrad}
     return kinds[name](parameters, lr=base_lr, weight_decay=weight_decay, fused=True)
-
-
-def make_plateau(
-    optimizer: torch.optim.Optimizer, *, reduce_factor: float, schedule_patience: int, min_lr: float
-) -> ReduceLROnPlateau:
-    """Reduce the rate when the validation loss has not fallen for ``schedule_patience`` epochs."""
-    return ReduceLROnPlateau(
-        optimizer, mode="min", factor=reduce_factor, patience=schedule_patience, min_lr=min_lr
-    )

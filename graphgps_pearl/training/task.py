@@ -8,8 +8,7 @@ so what is random in it (dropout, R-PEARL's samples) is the same in a resumed ru
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
 import lightning.pytorch as pl
@@ -19,32 +18,36 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.data import Batch
 
+from graphgps_pearl.data import GraphLoader
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.training.batches import TrainingBatches
 from graphgps_pearl.training.losses import Loss
 from graphgps_pearl.training.metrics import Custom, EpochMetrics, Moments, count_labels
 from graphgps_pearl.training.muon import matrices_of
 from graphgps_pearl.training.processes import connected, total
-from graphgps_pearl.training.schedules import make_optimizer, make_plateau, make_schedule
+from graphgps_pearl.training.schedules import OptimSettings, make_optimizer, make_schedule
 
 
-@dataclass(frozen=True)
-class OptimSettings:
-    """Optimiser and schedule, under the names of the ``optim`` config group."""
+class TrainingBatches:
+    """A loader without a length: Lightning then takes the end of an epoch from the iterator.
 
-    optimizer: str = "adamW"
-    base_lr: float = 1e-3
-    weight_decay: float = 0.0
-    momentum: float = 0.9
-    scheduler: str = "none"
-    max_epoch: int = 100
-    num_warmup_epochs: int = 0
-    steps: tuple[int, ...] = ()
-    lr_decay: float = 0.1
-    reduce_factor: float = 0.1
-    schedule_patience: int = 10
-    min_lr: float = 0.0
-    clip_grad_norm_value: float | None = None
+    An epoch that is resumed in its middle is shorter than the others. To Lightning it is an epoch like any
+    other, so none of its restart bookkeeping is involved.
+    """
+
+    def __init__(self, loader: GraphLoader) -> None:
+        self.loader = loader
+        self.sampler = loader.sampler  # Lightning names the epoch to it
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self.loader)
+
+    def num_batches(self) -> int:
+        """Batches in the present epoch, resumed or not."""
+        return self.loader.num_batches()
+
+    def graphs(self, batch: int) -> list[int]:
+        """Which graphs of the training split are in this process's part of a batch of the present epoch."""
+        return self.sampler.batches()[batch]
 
 
 class _Step(NamedTuple):
@@ -118,14 +121,7 @@ class GraphTask(pl.LightningModule):
         self.first_batch = 0  # where a resumed epoch begins
         self.batches_run = 0  # in this epoch, by this process
         self._resumed: tuple[int, list[dict[str, Any]]] | None = None
-        self._schedule = make_schedule(
-            optim.scheduler,
-            max_epoch=optim.max_epoch,
-            num_warmup_epochs=optim.num_warmup_epochs,
-            steps=optim.steps,
-            lr_decay=optim.lr_decay,
-            base_lr=optim.base_lr,
-        )
+        self._schedule = make_schedule(optim)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Predictions and labels of a batch of graphs."""
@@ -144,11 +140,8 @@ class GraphTask(pl.LightningModule):
             matrices=matrices_of(self.network),
         )
         if o.scheduler == "reduce_on_plateau":
-            self.plateau = make_plateau(
-                optimizer,
-                reduce_factor=o.reduce_factor,
-                schedule_patience=o.schedule_patience,
-                min_lr=o.min_lr,
+            self.plateau = ReduceLROnPlateau(
+                optimizer, factor=o.reduce_factor, patience=o.schedule_patience, min_lr=o.min_lr
             )
         return optimizer
 

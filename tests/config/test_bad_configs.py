@@ -1,7 +1,7 @@
 """Every mistake ends in one line: the place, the key, its value, what is allowed, and what is near."""
 
 import pytest
-from helpers.upstream_configs import PEPTIDES_STRUCT, ZINC_RWSE
+from helpers.upstream_configs import ZINC_RWSE
 
 from graphgps_pearl import config
 from graphgps_pearl.errors import ConfigError
@@ -339,11 +339,6 @@ def test_bad_files(text: str, fragments: tuple[str, ...]) -> None:
         config.parse(text, name="bad.yaml")
     line = the_one_line(caught.value)
     assert all(fragment in line for fragment in fragments), line
-
-
-@pytest.mark.parametrize("text", [ZINC_RWSE, PEPTIDES_STRUCT], ids=["zinc", "peptides"])
-def test_what_the_cases_start_from_is_good(text: str) -> None:
-    assert config.parse(text).dataset.node_encoder
 
 
 def test_missing_file_names_the_nearest(tmp_path) -> None:

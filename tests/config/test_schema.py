@@ -11,7 +11,7 @@ from yacs.config import CfgNode
 
 from graphgps_pearl import config
 from graphgps_pearl.config.__main__ import document
-from graphgps_pearl.config.schema import get, groups
+from graphgps_pearl.config.schema import groups
 from graphgps_pearl.vocabulary import DISTRIBUTIONS, NORMS, OPERATORS, PAIR_POOLS, POOLS, SKIPS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -176,7 +176,3 @@ def test_shipped_configs_are_deltas() -> None:
                 f"{setting.where}: {setting.key} is that already"
             )
             values[setting.key] = value
-
-
-def test_get_reads_dotted_keys() -> None:
-    assert get(config.defaults(), "posenc_LapPE.eigen.max_freqs") == 10

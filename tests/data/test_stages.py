@@ -11,7 +11,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddRandomWalkPE, BaseTransform
 
 from graphgps_pearl import data, memory
-from graphgps_pearl.data import cache, stages
+from graphgps_pearl.data import stages
 from graphgps_pearl.errors import DataError
 
 
@@ -71,16 +71,6 @@ def test_whatever_the_graphs_depend_on_changes_the_key(cfg, table, monkeypatch, 
     else:
         cfg.dataset.subset = 6
     assert data.load(cfg).cache_file != before
-
-
-def test_a_cache_that_is_damaged_or_hostile_is_made_again(cfg, tmp_path) -> None:
-    file = data.load(cfg).cache_file
-    whole = file.read_bytes()
-    for content in (b"", whole[: len(whole) // 2], b"\x80\x04."):
-        file.write_bytes(content)
-        assert len(data.load(cfg).splits["train"]) == 8
-    cache.save({"graphs": {}}, file)
-    assert len(data.load(cfg).splits["train"]) == 8
 
 
 def test_an_interrupted_preparation_leaves_nothing(cfg) -> None:

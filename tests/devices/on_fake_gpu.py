@@ -18,13 +18,13 @@ from helpers.graphs import batch_of, molecule_like
 from test_configs import molecule_like as molecule_of
 from torch import Tensor, nn
 from torch_geometric.data import Batch
+from torch_geometric.nn import PNAConv
 
 from graphgps_pearl import config, data, networks
 from graphgps_pearl.pearl import BPEARL, RPEARL
 from graphgps_pearl.registry import register
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.metrics import EpochMetrics
-from graphgps_pearl.training.run import degree_histogram
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 NAMES = (
@@ -72,7 +72,7 @@ def network_of(name: str, layers: int, graphs: int = 3) -> tuple[nn.Module, Batc
             module.p = 0.0
     made = [molecule_of(cfg, spec, seed) for seed in range(graphs)]
     if networks.needs_degrees(network):
-        networks.set_degrees(network, degree_histogram(made))
+        networks.set_degrees(network, PNAConv.get_degree_histogram(made))
     return network.double(), Batch.from_data_list(made).apply(
         lambda t: t.double() if t.is_floating_point() else t
     )

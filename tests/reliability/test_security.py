@@ -76,12 +76,14 @@ def test_a_malicious_cache_is_made_again_and_does_not_run(runs, tmp_path, caplog
     trace = tmp_path / "trace"
     caches = [p for p in own.dataset_dir.rglob("*") if p.is_file() and p.suffix == ".pt"]
     assert caches
-    for cache in caches:
-        poison(cache, trace, "pickle")
-    assert own.train("optim.max_epoch", "1") == 0
-    assert "preparing again" in caplog.text
-    assert not trace.exists()
-    assert_same_run(own.path(), own.path("whole"))
+    for kind in ("pickle", "archive"):
+        for cache in caches:
+            poison(cache, trace, kind)
+        caplog.clear()
+        assert own.train("optim.max_epoch", "1", tag=kind) == 0
+        assert "preparing again" in caplog.text
+        assert not trace.exists()
+        assert_same_run(own.path(kind), own.path("whole"))
 
 
 def calls(file: Path) -> list[tuple[str, ast.Call]]:

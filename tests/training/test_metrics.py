@@ -69,17 +69,6 @@ def test_exclusive_classes_against_scikit_learn():
     assert found["f1"] == pytest.approx(sk.f1_score(true, pred.argmax(-1), average="macro"), rel=1e-5)
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 50])
-def test_values_do_not_depend_on_the_batch_size(regression, batch_size):
-    pred, true = regression
-    metrics = EpochMetrics("regression")
-    for p, t in zip(pred.split(batch_size), true.split(batch_size), strict=True):
-        metrics.update(p, t, (p - t).abs().mean())
-    whole = EpochMetrics("regression")
-    whole.update(pred, true, (pred - true).abs().mean())
-    assert metrics.compute() == pytest.approx(whole.compute(), rel=1e-5)
-
-
 def test_selection_metric():
     assert best_metric("auto", "argmax", "regression") == ("mae", False)
     assert best_metric("auto", "argmin", "classification_binary") == ("auc", True)
