@@ -54,11 +54,8 @@ class AttentionBias(Protocol):
 
 
 @runtime_checkable
-class UpdatedBias(Protocol):
+class UpdatedBias(AttentionBias, Protocol):
     """An :class:`AttentionBias` that learns from the attention of its layer, for the layers after it."""
-
-    def of_groups(self, groups: Sequence[Group]) -> Sequence[Tensor]:
-        """As that of :class:`AttentionBias`."""
 
     def update(self, x: Tensor, qkv: Tensor, groups: Sequence[Group]) -> None:
         """Read the attention's input [N, F] and its queries, keys and values [N, 3 F']."""

@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,14 +59,10 @@ class Row:
     difference: float | None = None
 
     def __str__(self) -> str:
-        cells = [
-            f"{self.launches:,}" if self.launches is not None else "",
-            str(self.waits) if self.waits is not None else "",
-            f"{self.milliseconds:.1f}" if self.milliseconds is not None else "",
-            f"{self.megabytes:,.0f}" if self.megabytes is not None else "",
-            f"{self.difference:.1g}" if self.difference is not None else "",
-        ]
-        return f"| {self.name} | {' | '.join(cells)} |"
+        name, *values = astuple(self)
+        written = zip(values, (",", "", ".1f", ",.0f", ".1g"), strict=True)
+        cells = ["" if value is None else format(value, form) for value, form in written]
+        return f"| {name} | {' | '.join(cells)} |"
 
 
 HEADER = (

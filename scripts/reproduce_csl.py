@@ -19,22 +19,17 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a checkout need not be installed
 
+from graphgps_pearl.data.datasets.csl import NODES, SKIPS, circular_skip_link
 from graphgps_pearl.pearl import BPEARL, RPEARL, Phi, TapLayer
 
-SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
 PAPER = (0.0, 27351.6, 8800.2, 25779.9, 20458.4, 17197.2, 15861.3, 24055.6, 4106.8, 17667.0)
-NODES, TAPS, SAMPLES, TABLES = 41, 5, 2000, 5
+TAPS, SAMPLES, TABLES = 5, 2000, 5
 H = torch.tensor([0, 1, -1 / 2, 1 / 3, -1 / 4], dtype=torch.float64)
 
 
 def csl_batch() -> tuple[Tensor, Tensor]:
     """Edges and batch of the ten graphs, one of each class."""
-    node = torch.arange(NODES)
-    graphs = []
-    for g, skip in enumerate(SKIPS):
-        ahead = torch.cat([(node + 1) % NODES, (node + skip) % NODES])
-        one_way = torch.stack([node.repeat(2), ahead])
-        graphs.append(torch.cat([one_way, one_way.flip(0)], dim=1) + g * NODES)
+    graphs = [circular_skip_link(skip) + g * NODES for g, skip in enumerate(SKIPS)]
     return torch.cat(graphs, dim=1), torch.arange(len(SKIPS)).repeat_interleave(NODES)
 
 

@@ -222,8 +222,8 @@ def _old_format(payload: bytes) -> Tensor:
     """The numbers in a storage as torch wrote it before its zip format.
 
     A magic number and four small pickles (version, byte order, the storage's type and length, its key), the
-    length in eight bytes, the numbers. Measured on ZINC: 0.07 ms a
-    tensor where ``torch.load`` takes 0.30 ms, and there are 36,000 of them.
+    length in eight bytes, the numbers. Measured on ZINC: 0.07 ms a tensor where ``torch.load`` takes 0.30 ms,
+    and there are 36,000 of them.
     """
     stream = io.BytesIO(payload)
     stream.seek(len(_MAGIC))

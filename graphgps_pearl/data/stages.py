@@ -146,12 +146,12 @@ def transform(
     state: dict[str, Any], transforms: Sequence[Transform], name: str, num_workers: int
 ) -> dict[str, Any]:
     """Second stage: every graph through every transform."""
-    prepared = Prepared(GraphTable.from_state(state["graphs"]), transforms, name)
-    _announce(prepared, name)
+    parts = _Parts(GraphTable.from_state(state["graphs"]), transforms, name)
+    _announce(parts)
     began = time.perf_counter()
-    with tqdm(total=len(prepared), desc="transforms", unit="graph", disable=None, leave=False) as bar:
+    with tqdm(total=len(parts.graphs), desc="transforms", unit="graph", disable=None, leave=False) as bar:
         tables = []
-        for table in prepared.in_parts(num_workers):
+        for table in parts.tables(num_workers):
             tables.append(table)
             bar.update(len(table))
     transformed = GraphTable.join(tables)
@@ -162,21 +162,21 @@ def transform(
     return {**state, "graphs": transformed.to_state()}
 
 
-def _announce(prepared: Prepared, name: str) -> None:
+def _announce(parts: _Parts) -> None:
     """Say what a long preparation will take, from some graphs spread over the dataset."""
-    count = len(prepared)
+    count = len(parts.graphs)
     if count < 10 * _SAMPLE:
         return
     began = time.process_time()
-    sample = GraphTable.from_graphs([prepared[i] for i in range(0, count, count // _SAMPLE)])
+    sample = GraphTable.from_graphs([parts.graph(i) for i in range(0, count, count // _SAMPLE)])
     seconds = (time.process_time() - began) / len(sample)
     size = sample.num_bytes() / len(sample)
     # Twice: the parts, and the table that they are joined to.
     remedy = "use fewer eigenvectors or another encoding, or dataset.subset"
-    require_memory(2 * count * size, "cpu", f"preparing {count} graphs of {name}", remedy)
+    require_memory(2 * count * size, "cpu", f"preparing {count} graphs of {parts.name}", remedy)
     log.info(
         "preparing %d graphs of %s: about %.0f MB (%.1f kB each) and %.0f s of processor time",
-        *(count, name, count * size / 1e6, size / 1e3, count * seconds),
+        *(count, parts.name, count * size / 1e6, size / 1e3, count * seconds),
     )
 
 
@@ -191,23 +191,17 @@ def graph_class(transforms: Sequence[Transform]) -> type[Data]:
     return declared[-1] if declared else Data
 
 
-class Prepared:
-    """The graphs of a table, each through every transform when it is asked for.
-
-    Args:
-        table: the graphs.
-        transforms: what is done to each.
-        name: of the dataset, for errors.
-    """
+class _Parts(Dataset[tuple[bytes, type[Data], str | None]]):
+    """The graphs of a table in parts, each graph through every transform when its part is asked for."""
 
     def __init__(self, table: GraphTable, transforms: Sequence[Transform], name: str) -> None:
-        self.table, self.transforms, self.name = table, transforms, name
+        self.graphs, self.transforms, self.name = table, transforms, name
 
     def __len__(self) -> int:
-        return len(self.table)
+        return -(-len(self.graphs) // _PART)
 
-    def __getitem__(self, i: int) -> Data:
-        graph = self.table[i]
+    def graph(self, i: int) -> Data:
+        graph = self.graphs[i]
         for transform in self.transforms:
             try:
                 graph = transform(graph)
@@ -217,31 +211,9 @@ class Prepared:
                 ) from error
         return graph
 
-    def in_parts(self, num_workers: int = 0) -> Iterator[GraphTable]:
-        """All of them in order, some at a time; ``num_workers`` processes make them, or this one."""
-        parts = _Parts(self)
-        if num_workers == 0:
-            yield from (parts.table(number) for number in range(len(parts)))
-            return
-        own = torch.Generator()  # a loader draws a number; the global generator is for the weights
-        for content, graph_class, error in DataLoader(
-            parts, batch_size=None, num_workers=num_workers, generator=own
-        ):
-            if error is not None:
-                raise DataError(error)
-            yield GraphTable.from_state(torch.load(io.BytesIO(content), weights_only=True), graph_class)
-
-
-class _Parts(Dataset[tuple[bytes, type[Data], str | None]]):
-    def __init__(self, prepared: Prepared) -> None:
-        self.prepared = prepared
-
-    def __len__(self) -> int:
-        return -(-len(self.prepared) // _PART)
-
     def table(self, number: int) -> GraphTable:
-        start, stop = number * _PART, min((number + 1) * _PART, len(self.prepared))
-        return GraphTable.from_graphs([self.prepared[i] for i in range(start, stop)], start)
+        start, stop = number * _PART, min((number + 1) * _PART, len(self.graphs))
+        return GraphTable.from_graphs([self.graph(i) for i in range(start, stop)], start)
 
     def __getitem__(self, number: int) -> tuple[bytes, type[Data], str | None]:
         """A part as bytes (shared tensors would keep a file open each), or what a user is told."""
@@ -252,3 +224,15 @@ class _Parts(Dataset[tuple[bytes, type[Data], str | None]]):
         content = io.BytesIO()
         torch.save(table.to_state(), content)
         return content.getvalue(), table.graph_class, None
+
+    def tables(self, num_workers: int) -> Iterator[GraphTable]:
+        """All parts in order; ``num_workers`` processes make them, or this one."""
+        if num_workers == 0:
+            yield from (self.table(number) for number in range(len(self)))
+            return
+        own = torch.Generator()  # a loader draws a number; the global generator is for the weights
+        loader = DataLoader(self, batch_size=None, num_workers=num_workers, generator=own)
+        for content, graph_class, error in loader:
+            if error is not None:
+                raise DataError(error)
+            yield GraphTable.from_state(torch.load(io.BytesIO(content), weights_only=True), graph_class)

@@ -14,30 +14,9 @@ from graphgps_pearl import config
 
 _JUNK = [
     *("", "null", "true", "-1", "0", "1e999", "nan", "9" * 400, "[]", "[[1]]", "{}", "{a: 1}", "~", "'", '"'),
-    *(
-        "&a x",
-        "*a",
-        "!!python/name:os.system",
-        "<<: {}",
-        "\t",
-        "\0",
-        "\x1b[2J",
-        "é",
-        "\ud800",
-        "- ",
-        ": ",
-        "? ",
-    ),
-    *(
-        "../x",
-        "/etc/passwd",
-        "range(1,1000000000)",
-        "range(1,2,0)",
-        "Atom+Atom",
-        "BPEARL",
-        "x" * 5000,
-        "1_000",
-    ),
+    *("&a x", "*a", "!!python/name:os.system", "<<: {}", "\t", "\0", "\x1b[2J", "é", "\ud800"),
+    *("- ", ": ", "? ", "../x", "/etc/passwd", "range(1,1000000000)", "range(1,2,0)"),
+    *("Atom+Atom", "BPEARL", "x" * 5000, "1_000"),
 ]
 
 

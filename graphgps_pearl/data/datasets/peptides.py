@@ -10,7 +10,6 @@ form from disk.
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,26 +108,15 @@ _FUNC = _Task(
 )
 
 
-class _Files(ABC):
-    """One of the two public forms, found on disk."""
-
-    @abstractmethod
-    def fingerprint(self, task: _Task, memory: Path, public_only: bool) -> dict[str, str]:
-        """Checksums of the files; DataError if they must be the public ones and are not."""
-
-    @abstractmethod
-    def items(self, task: _Task) -> Items:
-        """Peptides in the files' order."""
-
-
 @dataclass(frozen=True)
-class _Csv(_Files):
+class _Csv:
     """LRGB's form: a table of SMILES, and a pickle with the rows of each split."""
 
     table: Path
     split: Path
 
     def fingerprint(self, task: _Task, memory: Path, public_only: bool) -> dict[str, str]:
+        """Checksums of the files; DataError if they must be the public ones and are not."""
         marks = {"table": checksum(self.table, memory), "split": checksum(self.split)}
         # A shifted row or column would train without complaint.
         for file, mark, wanted in (
@@ -170,7 +158,7 @@ class _Csv(_Files):
 
 
 @dataclass(frozen=True)
-class _Tensors(_Files):
+class _Tensors:
     """PyG's form: one file of (x, edge_attr, edge_index, y) tuples per split."""
 
     files: dict[str, Path]
@@ -226,12 +214,12 @@ class Peptides(Source):
         """Peptides in the files' order."""
         return self._files().items(self.task)
 
-    def _files(self) -> _Files:
+    def _files(self) -> _Csv | _Tensors:
         csv_names, split_names = " or ".join(self.task.csv_md5), " or ".join(_SPLIT_FILES)
         wanted = f"{csv_names} with {split_names}, or PyG's train.pt, val.pt and test.pt"
         return locate(self, self.dir / self.task.folder, self._look, self._fetch, wanted)
 
-    def _look(self, place: Path) -> _Files | None:
+    def _look(self, place: Path) -> _Csv | _Tensors | None:
         if place.is_file():
             folders, tables = [place.parent], [place]
         else:

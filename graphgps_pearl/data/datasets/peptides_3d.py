@@ -5,7 +5,8 @@ The targets carry the names of Peptides-struct's and are the same kind of quanti
 conformer with hydrogens (no force field), so a network that sees the bonds only has to guess shapes:
 
 - ``Inertia_mass_[a-c]``: principal moments of inertia, masses as weights, divided by the total mass (A^2),
-sorted; - ``Inertia_valence_[a-c]``: the same of the hydrogens alone;
+  sorted;
+- ``Inertia_valence_[a-c]``: the same of the hydrogens alone;
 - ``length_[a-c]``: extent along the three principal axes (A), sorted;
 - ``Spherocity`` and ``Plane_best_fit``: RDKit's descriptors.
 
