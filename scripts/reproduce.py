@@ -62,20 +62,10 @@ class Run(NamedTuple):
 
 def read_runs(file: Path) -> list[Run]:
     """The lines of a file like runs.csv."""
+    kinds = {"seed": int, "epochs": int, "validation": float, "test": float}
     with file.open(newline="") as lines:
-        return [
-            Run(
-                row["dataset"],
-                row["config"],
-                row["overrides"],
-                int(row["seed"]),
-                int(row["epochs"]),
-                row["metric"],
-                float(row["validation"]),
-                float(row["test"]),
-            )
-            for row in csv.DictReader(lines)
-        ]
+        rows = list(csv.DictReader(lines))
+    return [Run(*(kinds.get(name, str)(row[name]) for name in Run._fields)) for row in rows]
 
 
 def deviation(run: Run, runs: Sequence[Run]) -> tuple[float, str]:
