@@ -10,8 +10,8 @@ from torch_geometric.nn import norm
 class BatchNorm(norm.BatchNorm):
     """PyG's batch norm of rows [N, F]; a single row is normalised as in evaluation.
 
-    Its state is PyG's, but ``num_batches_tracked`` stays 0: nothing reads it, and counting would be one more
-    operation for every norm.
+    Its state is PyG's, but ``num_batches_tracked`` is counted only where it is read, without a momentum: it
+    would be one more operation for every norm.
 
     Args:
         dim: F.
@@ -25,10 +25,11 @@ class BatchNorm(norm.BatchNorm):
     def forward(self, x: Tensor) -> Tensor:
         """[N, F] to [N, F]."""
         module = self.module
-        if type(module) is not nn.BatchNorm1d:  # one that runs over several processes
+        # Another class runs over several processes; without a momentum (update_bn) batches are counted.
+        if type(module) is not nn.BatchNorm1d or module.momentum is None:
             return super().forward(x)
         statistics = module.running_mean, module.running_var, module.weight, module.bias
         training = module.training
         if x.size(0) <= 1:  # not a part of the expression above: torch.compile needs a bool
             training = False
-        return F.batch_norm(x, *statistics, training, module.momentum or 0.0, module.eps)
+        return F.batch_norm(x, *statistics, training, module.momentum, module.eps)

@@ -9,6 +9,8 @@ import pytest
 import torch
 from helpers.packed_graphs import packed_graphs
 from torch import nn
+from torch.optim.swa_utils import update_bn
+from torch_geometric.nn import BatchNorm as PyGBatchNorm
 from torch_geometric.nn import GATConv, GCNConv, GENConv, GINConv, GINEConv, GPSConv, PNAConv
 
 from graphgps_pearl.layers import (
@@ -21,6 +23,7 @@ from graphgps_pearl.layers import (
     build_gps_layer,
     reads_edges,
 )
+from graphgps_pearl.layers.batch_norm import BatchNorm
 
 DIM, HEADS = 8, 2
 PAIRS = [pair for pair in product(LOCAL_MODELS, GLOBAL_MODELS) if pair != ("None", "None")]
@@ -262,3 +265,14 @@ def test_message_passing_alone(local: str, residual: bool) -> None:
 def test_the_gate_of_gine_has_graphgps_relu_whatever_the_activation() -> None:
     gate = _layer("GINE", "None", act="gelu", equivstable_pe=True).local.conv.gate
     assert isinstance(gate.mlp[1], nn.ReLU)
+
+
+def test_torchs_update_bn_sets_the_statistics_of_the_data() -> None:
+    ours, theirs = BatchNorm(3), PyGBatchNorm(3)
+    batches = [5 + 2 * torch.randn(n, 3) for n in (8, 20)]
+    for norm in (ours, theirs):
+        norm(torch.randn(9, 3))
+        update_bn(batches, norm)
+        assert norm.module.momentum == 0.1
+    torch.testing.assert_close(ours.module.running_mean, theirs.module.running_mean)
+    torch.testing.assert_close(ours.module.running_var, theirs.module.running_var)
