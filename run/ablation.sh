@@ -14,6 +14,8 @@ seeds=${SEEDS:-1}
 words=()
 names=()
 out_dir=results
+tag=
+seed=0
 
 # train CONFIG TAG KEY VALUE...: train it so
 train() {
@@ -41,7 +43,11 @@ if [[ $what == *.yaml ]]; then
 fi
 words=("$@")
 for ((i = 0; i + 1 < ${#words[@]}; i += 2)); do
-    [ "${words[i]}" != out_dir ] || out_dir=${words[i + 1]}
+    case "${words[i]}" in
+        out_dir) out_dir=${words[i + 1]} ;;
+        name_tag) tag=-${words[i + 1]} ;;
+        seed) seed=${words[i + 1]} ;;
+    esac
 done
 
 case "$what" in
@@ -57,7 +63,7 @@ case "$what" in
         ;;
     samples)
         "$PYTHON" main.py --cfg configs/zinc-rpearl-gine-644k.yaml "${words[@]}"
-        "$PYTHON" -m graphgps_pearl evaluate-samples "$out_dir"/zinc-rpearl-gine-644k/0
+        "$PYTHON" -m graphgps_pearl evaluate-samples "$out_dir/zinc-rpearl-gine-644k$tag/$seed"
         ;;
     backbone)
         "$PYTHON" -m graphgps_pearl compare configs/zinc-{b,r}pearl-{gine-487k,gatedgcn,pna}.yaml --seeds "$seeds" "${words[@]}"

@@ -86,6 +86,12 @@ def canonical(molecule: Any) -> tuple[Any, list[int]]:
     return spelled, order
 
 
+def in_one_spelling(molecule: Any, features: str) -> Any:
+    """The molecule from which training makes its graph as prediction does: the canonical one for OGB's
+    chirality. AttentiveFP's R and S are the same in any spelling."""
+    return canonical(molecule)[0] if features == "ogb" else molecule
+
+
 def to_graph(molecule: Any, features: str) -> Data:
     """x [N, dim_in], edge_index [2, E], edge_attr [E, edge_dim]; long for ``ogb``, float for
     ``attentivefp``."""

@@ -53,9 +53,10 @@ class DrugOOD(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The file, the features and RDKit."""
+        features = self.features("attentivefp", "ogb")
         return {
             **checksums(self, {"file": self._file()}),
-            "features": self.features("attentivefp", "ogb"),
+            "features": {"ogb": "canonical ogb"}.get(features, features),
             "form": self.spec().task_type,
             **molecules.versions(),
         }
@@ -69,7 +70,8 @@ class DrugOOD(Source):
 
         def graph(i: int) -> Data:
             smiles, label = _fields(rows[i][2])
-            data = molecules.to_graph(molecules.parse(smiles), features)
+            molecule = molecules.in_one_spelling(molecules.parse(smiles), features)
+            data = molecules.to_graph(molecule, features)
             data.y = class_target(label, form)
             return data
 

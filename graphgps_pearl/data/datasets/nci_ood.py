@@ -51,9 +51,10 @@ class NciOOD(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The file in the wheel, the settings, and RDKit."""
+        features, form = self.features("attentivefp", "ogb"), self.spec().task_type
         return {
             "file": checksum(nci_file()),
-            "settings": [_THRESHOLD, _SEED, self.features("attentivefp", "ogb"), self.spec().task_type],
+            "settings": [_THRESHOLD, _SEED, {"ogb": "canonical ogb"}.get(features, features), form],
             **molecules.versions(),
         }
 
@@ -78,7 +79,7 @@ class NciOOD(Source):
 
         def graph(i: int) -> Data:
             molecule = molecules.parse(lines[i])
-            data = molecules.to_graph(molecule, features)
+            data = molecules.to_graph(molecules.in_one_spelling(molecule, features), features)
             data.y = class_target(int(QED.qed(molecule) > _THRESHOLD), form)
             return data
 

@@ -88,6 +88,7 @@ def structure(sequence: str, seed: int) -> list[float]:
 class Peptides3D(Source):
     """OGB features of the heavy atoms, y [1, 11] standardised."""
 
+    version = 2
     reads_files = False
 
     def spec(self) -> DatasetSpec:
@@ -111,7 +112,8 @@ class Peptides3D(Source):
         mean, std = torch.tensor(_MEAN), torch.tensor(_STD)
 
         def graph(i: int) -> Data:
-            data = molecules.to_graph(Chem.MolFromSequence(peptides[i]), "ogb")
+            molecule = molecules.in_one_spelling(Chem.MolFromSequence(peptides[i]), "ogb")
+            data = molecules.to_graph(molecule, "ogb")
             data.y = ((torch.tensor([structure(peptides[i], i)]) - mean) / std).float()
             return data
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from rdkit import Chem
 
 from graphgps_pearl import data
 from graphgps_pearl.data import molecules
@@ -80,6 +81,29 @@ def test_principal_moments_of_a_rod_and_a_turned_box() -> None:
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     turned = peptides_3d.principal_moments(box @ turn.T + 5, np.full(8, 2.0))
     assert np.allclose(turned, [(4 + 9) / 4, (1 + 9) / 4, (1 + 4) / 4])
+
+
+def test_peptides_3d_have_the_chirality_that_predictions_give_them(make_cfg) -> None:
+    """OGB's tag depends on the order of the atoms, and predictions make every SMILES canonical first."""
+    items = peptides_3d.Peptides3D(make_cfg("embedded", "peptides-3d")).items()
+    differ = 0
+    for i, sequence in enumerate(peptides_3d.sequences()[:4]):
+        as_built = Chem.MolFromSequence(sequence)
+        spelled, _ = molecules.canonical(molecules.parse(Chem.MolToSmiles(as_built)))
+        assert torch.equal(items.graph(i).x, molecules.to_graph(spelled, "ogb").x)
+        tags = molecules.to_graph(as_built, "ogb").x[:, 1].bincount(minlength=3)
+        differ += not torch.equal(tags, items.graph(i).x[:, 1].bincount(minlength=3))
+    assert differ > 0
+
+
+@pytest.mark.parametrize(("features", "same"), [("ogb", True), ("attentivefp", False)])
+def test_features_that_depend_on_the_spelling_are_made_of_one(features: str, same: bool) -> None:
+    """AttentiveFP's are not: other orders of atoms would be other data for those who have such runs."""
+    one, other = (
+        molecules.to_graph(molecules.in_one_spelling(molecules.parse(text), features), features)
+        for text in ("N[C@@H](C)C(=O)O", "OC(=O)[C@H](C)N")
+    )
+    assert torch.equal(one.x, other.x) == same
 
 
 def test_peptides_3d_have_sorted_standardised_structure(make_cfg) -> None:
