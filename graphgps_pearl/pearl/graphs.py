@@ -180,6 +180,8 @@ def _check_weight(edge_weight: Tensor, num_edges: int) -> Tensor:
         )
     if not bool((edge_weight >= 0).all()) or not bool(edge_weight.isfinite().all()):
         raise ValueError("edge_weight must be finite and not negative: degrees are divided by")
+    if edge_weight.requires_grad and torch.is_grad_enabled():
+        raise ValueError("edge_weight must not require a gradient, there is none: pass edge_weight.detach()")
     return edge_weight.detach()
 
 

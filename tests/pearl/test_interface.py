@@ -385,6 +385,7 @@ def test_graphs_of_several_types_are_refused_by_name() -> None:
         (torch.ones(EDGES.size(1), dtype=torch.long), "floating-point"),
         (-torch.ones(EDGES.size(1)), "not negative"),
         (torch.full((EDGES.size(1),), torch.inf), "finite"),
+        (torch.ones(EDGES.size(1), requires_grad=True), r"gradient.*edge_weight.detach\(\)"),
     ],
 )
 def test_wrong_edge_weights(weight: Tensor, message: str) -> None:
