@@ -75,6 +75,10 @@ def test_experiments_name_configs_of_every_dataset():
             ["ablation.sh", "samples", "out_dir", "there"],
             ["out_dir there", "evaluate-samples there/zinc-rpearl-gine-644k/0"],
         ),
+        (
+            ["ablation.sh", "samples", "name_tag", "mine", "seed", "3"],
+            ["evaluate-samples results/zinc-rpearl-gine-644k-mine/3"],
+        ),
         (["ablation.sh", "samples"], ["--cfg configs/zinc-rpearl-gine-644k.yaml", "evaluate-samples"]),
         (
             ["ablation.sh", "configs/quickstart.yaml", "gt.layers", "2", "3"],
