@@ -86,9 +86,10 @@ def show(run: Run, runs: Sequence[Run]) -> str:
     """The expected value with its deviation, and the command."""
     spread, whose = deviation(run, runs)
     words = " ".join(run.command()).replace(f"{ROOT}/", "")
+    between = f"± {spread:.2g} ({whose})" if not math.isnan(spread) else f"(deviation {whose})"
     return (
-        f"{run.config}, {run.epochs} epochs, seed {run.seed}: test {run.metric} {run.test:g} ± {spread:.2g} "
-        f"({whose}), validation {run.validation:g}\n    python main.py {words}"
+        f"{run.config}, {run.epochs} epochs, seed {run.seed}: test {run.metric} {run.test:g} {between}, "
+        f"validation {run.validation:g}\n    python main.py {words}"
     )
 
 

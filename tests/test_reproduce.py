@@ -45,6 +45,7 @@ def test_deviations_are_those_between_seeds(reproduce: ModuleType) -> None:
     assert reproduce.deviation(two[0], runs)[0] == pytest.approx(0.2 / 2**0.5)
     assert reproduce.deviation(one, runs)[0] == pytest.approx(0.2 / 2**0.5)
     assert reproduce.deviation(other, runs)[0] != reproduce.deviation(other, runs)[0]  # NaN
+    assert "nan" not in reproduce.show(other, runs) and "unknown" in reproduce.show(other, runs)
 
 
 def test_a_run_is_trained_and_compared(
