@@ -162,11 +162,7 @@ def verify(path: Path) -> str:
     """
     with path.open("rb") as file:
         size, written = _layout(file)
-        if written is None:
-            raise DamagedFileError(f"{path}: is damaged (its checksum is missing)")
-        if _hash(file, size) != written:
-            raise DamagedFileError(f"{path}: is damaged (its checksum differs)")
-    return written
+        return _checked(path, _hash(file, size), written)
 
 
 def read_verified(path: Path) -> bytes:
@@ -174,11 +170,14 @@ def read_verified(path: Path) -> bytes:
     with path.open("rb") as file:
         size, written = _layout(file)
         content = file.read(size)
-    if written is None:
-        raise DamagedFileError(f"{path}: is damaged (its checksum is missing)")
-    if hash_of(content) != written:
-        raise DamagedFileError(f"{path}: is damaged (its checksum differs)")
+    _checked(path, hash_of(content), written)
     return content
+
+
+def _checked(path: Path, digest: str, written: str | None) -> str:
+    if digest != written:
+        raise DamagedFileError(f"{path}: is damaged (its checksum {'differs' if written else 'is missing'})")
+    return digest
 
 
 def _layout(file: BinaryIO) -> tuple[int, str | None]:
