@@ -13,7 +13,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.report.comparison import Comparison, spread
@@ -114,6 +114,7 @@ def learning_curves(comparison: Comparison, *, by_time: bool) -> Figure:
     if not comparison.larger_is_better and values and 0 < 5 * min(values) < max(values):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # more labels would overlap
         axes.yaxis.set_minor_formatter("{x:g}")
     axes.legend(fontsize=8)
     return figure

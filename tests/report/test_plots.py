@@ -143,6 +143,26 @@ def test_curves_are_means_over_seeds_with_a_band(write):
     assert learning_curves(comparison, by_time=True).axes[0].get_xlabel() == "minutes of training"
 
 
+def test_labels_of_a_logarithmic_axis_do_not_overlap(write):
+    folder, one = write
+    one("a", 0.07)
+    values = (2.0, 1.0, 0.3, 0.07)
+    rows = "".join(f"{epoch},60,{value}\n" for epoch, value in enumerate(values))
+    (folder / "a" / "0" / "metrics.csv").write_text("epoch,seconds,val_mae\n" + rows)
+    (comparison,) = compare_all(grouped(find_runs(folder)))
+    figure = learning_curves(comparison, by_time=False)
+    figure.canvas.draw()
+    axis = figure.axes[0].yaxis
+    labels = [label for label in axis.get_ticklabels(which="both") if label.get_text()]
+    boxes = sorted(
+        (box.y0, box.y1)
+        for box in (label.get_window_extent() for label in labels)
+        if figure.axes[0].bbox.y0 <= box.y0 and box.y1 <= figure.axes[0].bbox.y1
+    )
+    assert len(boxes) >= 3
+    assert all(top < bottom for (_, top), (bottom, _) in zip(boxes, boxes[1:], strict=False))
+
+
 def test_units_of_time():
     assert [time_unit(s)[0] for s in (5, 119, 120, 7199, 7200)] == [
         "seconds",
