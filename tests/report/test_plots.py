@@ -1,5 +1,6 @@
 import json
 import shutil
+from itertools import pairwise
 
 import pytest
 import yaml
@@ -160,7 +161,7 @@ def test_labels_of_a_logarithmic_axis_do_not_overlap(write):
         if figure.axes[0].bbox.y0 <= box.y0 and box.y1 <= figure.axes[0].bbox.y1
     )
     assert len(boxes) >= 3
-    assert all(top < bottom for (_, top), (bottom, _) in zip(boxes, boxes[1:], strict=False))
+    assert all(top < bottom for (_, top), (bottom, _) in pairwise(boxes))
 
 
 def test_units_of_time():
