@@ -217,7 +217,9 @@ class Peptides(Source):
     def _files(self) -> _Csv | _Tensors:
         csv_names, split_names = " or ".join(self.task.csv_md5), " or ".join(_SPLIT_FILES)
         wanted = f"{csv_names} with {split_names}, or PyG's train.pt, val.pt and test.pt"
-        return locate(self, self.dir / self.task.folder, self._look, self._fetch, wanted)
+        folder = self.dir / self.task.folder
+        # mypy takes the union for an object
+        return locate(self, folder, self._look, self._fetch, wanted)  # type: ignore[return-value]
 
     def _look(self, place: Path) -> _Csv | _Tensors | None:
         if place.is_file():
