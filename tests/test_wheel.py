@@ -133,6 +133,6 @@ def test_the_commands_of_the_readme(run, tmp_path):
     said = run(f"graphgps-pearl compare --base quickstart --encoders none BPEARL {SMALL}")
     assert "BPEARL" in said and (tmp_path / "results/report.html").is_file()
     assert "pred_penalised_logP" in run("graphgps-pearl predict wehi-logp -", text="CCO\n")
-    assert "439,623" in run("graphgps-pearl describe zinc-bpearl --no-timing")
+    assert "448,343" in run("graphgps-pearl describe zinc-bpearl --no-timing")
     missing = run("graphgps-pearl train --cfg zinc-bpearl dataset.source path dataset.path nowhere", code=2)
     assert "nowhere" in missing and "train.pickle" in missing

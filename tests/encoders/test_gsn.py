@@ -10,7 +10,7 @@ import torch
 from helpers.encoding_cases import encoder_config, graph, graphs
 from torch_geometric.utils import from_networkx
 
-from graphgps_pearl.data.stages import Prepared
+from graphgps_pearl.data.stages import _Parts
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.encoders.gsn import AddSubgraphCounts, subgraph_counts
 from graphgps_pearl.errors import ConfigError, DataError
@@ -77,10 +77,10 @@ def test_hostile_graphs_are_refused_in_one_line_that_names_the_graph() -> None:
     dense = nx.complete_graph(80)
     for settings, key in (((8, 0), "max_cycle"), ((0, 5), "max_clique")):
         table = GraphTable.from_graphs([graph(edges(nx.path_graph(3)), 3), graph(edges(dense), 80)])
-        prepared = Prepared(table, [AddSubgraphCounts("GSN", *settings)], "thing")
-        assert prepared[0].pestat_GSN.sum() == 0
+        parts = _Parts(table, [AddSubgraphCounts("GSN", *settings)], "thing")
+        assert parts.graph(0).pestat_GSN.sum() == 0
         with pytest.raises(DataError, match=rf"graph 1 of thing .*posenc_GSN\.{key}") as error:
-            prepared[1]
+            parts.graph(1)
         assert "\n" not in str(error.value)
 
 
