@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import resource
@@ -41,7 +42,7 @@ from suites import SUITES, Case, Curve
 from graphgps_pearl.training.memory import keep_freed_memory
 
 ALLOWED_LOSS = 0.03  # of speed against an earlier run
-COLOURS = ("#4477aa", "#ee9944", "#228833", "#aa3377", "#777777")
+COLOURS = ("#4477aa", "#ee9944", "#228833", "#aa3377", "#777777", "#66ccee")
 
 
 @dataclass
@@ -197,7 +198,7 @@ def plot_curves(results: list[Result], file: Path) -> None:
         2, len(families), figsize=(10, 7), sharex=True, sharey="row", squeeze=False, layout="constrained"
     )
     for column, family in enumerate(families):
-        for name, colour in zip(names, COLOURS, strict=False):
+        for name, colour in zip(names, itertools.cycle(COLOURS), strict=False):
             nodes = sorted(n for f, line, n in points if (f, line) == (family, name))
             for row in (0, 1):
                 values = [points[family, name, n][row] or float("nan") for n in nodes]

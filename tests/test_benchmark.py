@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -41,6 +42,19 @@ def test_every_suite(
     written = json.loads((tmp_path / "b.json").read_text())["results"]
     assert [w["threads"] for w in written] == [r.threads for r in results]
     assert (tmp_path / "b.png").stat().st_size > 1000
+
+
+def test_every_encoding_has_its_curve(
+    benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr("matplotlib.pyplot.close", drawn.append)
+    names = [f"encoding {i}" for i in range(len(benchmark.COLOURS) + 1)]
+    curves = [benchmark.Curve("chain", "R-PEARL", name, 100) for name in names]
+    results = [benchmark.Result("scale", "", 1, 1.0, 1.0, 1.0, (1.0, 1.0), curve=curve) for curve in curves]
+    benchmark.plot_curves(results, tmp_path / "curves.png")
+    legend = drawn[0].axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["R-PEARL", *names]
 
 
 def test_error_against_time(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
