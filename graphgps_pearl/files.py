@@ -177,7 +177,7 @@ def read_verified(path: Path) -> bytes:
 def _checked(path: Path, digest: str, written: str | None) -> str:
     if written is None:
         raise DamagedFileError(
-            f"{path}: was not written by graphgps_pearl, or is damaged (its checksum is missing)"
+            f"{path}: is damaged, or was not written by graphgps_pearl (its checksum is missing)"
         )
     if digest != written:
         raise DamagedFileError(f"{path}: is damaged (its checksum differs)")

@@ -18,7 +18,7 @@ def test_models_that_are_none_are_one_line(trained, model, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     for path, complaint in (
         ("wehi-log", "no such model"),
-        (junk, "was not written by graphgps_pearl, or is damaged"),
+        (junk, "is damaged, or was not written by graphgps_pearl"),
         (tmp_path / "empty", "neither a model folder"),
         (run.parent, "holds the runs 0"),
         (CONFIGS / "quickstart.yaml", "is a config, which has no weights"),
