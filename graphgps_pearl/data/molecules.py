@@ -86,12 +86,6 @@ def canonical(molecule: Any) -> tuple[Any, list[int]]:
     return spelled, order
 
 
-def in_one_spelling(molecule: Any, features: str) -> Any:
-    """The molecule from which training makes its graph as prediction does: the canonical one for OGB's
-    chirality. AttentiveFP's R and S are the same in any spelling."""
-    return canonical(molecule)[0] if features == "ogb" else molecule
-
-
 def to_graph(molecule: Any, features: str) -> Data:
     """x [N, dim_in], edge_index [2, E], edge_attr [E, edge_dim]; long for ``ogb``, float for
     ``attentivefp``."""
@@ -186,6 +180,17 @@ _HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
 _BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
 _ATTENTIVEFP_STEREO = ("STEREONONE", "STEREOANY", "STEREOZ", "STEREOE")
 _FEATURISERS: dict[str, Callable[[], _Rows]] = {"ogb": _ogb, "attentivefp": _attentivefp}
+
+
+def canonical_graph(molecule: Any, features: str) -> Data:
+    """:func:`to_graph` for training, from the spelling that prediction takes: the canonical one for OGB's
+    chirality. AttentiveFP's R and S are the same in any spelling."""
+    return to_graph(canonical(molecule)[0] if features == "ogb" else molecule, features)
+
+
+def canonical_mark(features: str) -> str:
+    """What a fingerprint has for graphs of :func:`canonical_graph`: OGB's were made as spelled before."""
+    return "canonical ogb" if features == "ogb" else features
 
 
 def scaffold(molecule: Any) -> str:

@@ -63,7 +63,7 @@ def featuriser(cfg: CfgNode, facts: ModelFacts) -> Featuriser:
     def graph_of(smiles: str) -> tuple[Data, list[int]]:
         if not isinstance(smiles, str):
             raise BadRowError(f"the SMILES is {smiles!r}, which is not text")
-        molecule = molecules.parse(smiles.strip())
+        molecule = molecules.parse(smiles)
         order = list(range(molecule.GetNumAtoms()))
         if cfg.dataset.format not in _SPELLED_AS_PUBLISHED:
             molecule, order = molecules.canonical(molecule)

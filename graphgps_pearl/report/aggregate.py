@@ -10,7 +10,7 @@ from typing import Any
 
 from graphgps_pearl.escaping import markdown, printable
 from graphgps_pearl.files import is_full, write_atomically
-from graphgps_pearl.report.comparison import selection_split
+from graphgps_pearl.report.comparison import selection_metric
 from graphgps_pearl.report.table import markdown_table, number, text_table
 from graphgps_pearl.runs.results import aggregate, alike, best_of_mean_curve, other_data, readable
 from graphgps_pearl.terminal import columns, wrap
@@ -82,8 +82,7 @@ def write_aggregate(config_folder: Path) -> dict[str, Any] | None:
     results = [run.result for run in runs if run.result is not None]
     summary = aggregate(results)
     if len(runs) > 1 and runs[0].config.get("run_multiple_splits"):
-        metric = summary["metric"].removeprefix(f"{selection_split(results[0])}_")
-        column = f"{summary['splits'][-1]}_{metric}"
+        column = f"{summary['splits'][-1]}_{selection_metric(summary)}"
         best = best_of_mean_curve(runs, column, bool(results[0].get("larger_is_better", True)))
         summary |= {} if best is None else {"best_of_mean_curve": {"column": column, **best}}
     header, rows = aggregate_rows(summary)

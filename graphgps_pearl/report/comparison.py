@@ -136,7 +136,7 @@ def compare(group: Group, baseline: str | None = None, split: str | None = None)
     assert result is not None
     splits, selected = tuple(result["splits"]), selection_split(result)
     chosen: str = split if split is not None and split in splits else splits[-1]
-    metric = result["metric"].removeprefix(f"{selected}_")
+    metric = selection_metric(result)
     baseline = baseline if baseline in kept else None
     against = _by_seed(kept[baseline], f"{chosen}_{metric}") if baseline else {}
     lines = [
@@ -285,6 +285,11 @@ def _differ(first: Line, second: Line, split: str) -> bool:
 def selection_split(result: Mapping[str, Any]) -> str:
     """The split whose metric chose the best epoch."""
     return max((s for s in result["splits"] if result["metric"].startswith(f"{s}_")), key=len)
+
+
+def selection_metric(result: Mapping[str, Any]) -> str:
+    """The metric that chose the best epoch, without its split; its name may have a ``_`` itself."""
+    return str(result["metric"].removeprefix(f"{selection_split(result)}_"))
 
 
 def _by_seed(runs: Sequence[Run], column: str) -> dict[int, float]:

@@ -24,7 +24,7 @@ from torchmetrics.functional.classification import binary_precision_recall_curve
 
 from graphgps_pearl import config, data, encoders
 from graphgps_pearl.inference.loading import load
-from graphgps_pearl.report.comparison import selection_split
+from graphgps_pearl.report.comparison import selection_metric
 from graphgps_pearl.report.plots import new_axes
 from graphgps_pearl.runs.results import Run, read_run
 
@@ -93,7 +93,7 @@ def results(run: Run) -> dict[str, float]:
     TensorBoard needs them as curves of one point each; their name puts them behind the real ones.
     """
     assert run.result is not None
-    metric = run.result["metric"].removeprefix(f"{selection_split(run.result)}_")
+    metric = selection_metric(run.result)
     best = run.result["best"]
     return {
         f"{BEST}/{s}_{metric}": best[f"{s}_{metric}"] for s in run.result["splits"] if f"{s}_{metric}" in best

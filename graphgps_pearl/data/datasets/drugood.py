@@ -53,10 +53,9 @@ class DrugOOD(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """The file, the features and RDKit."""
-        features = self.features("attentivefp", "ogb")
         return {
             **checksums(self, {"file": self._file()}),
-            "features": {"ogb": "canonical ogb"}.get(features, features),
+            "features": molecules.canonical_mark(self.features("attentivefp", "ogb")),
             "form": self.spec().task_type,
             **molecules.versions(),
         }
@@ -70,8 +69,7 @@ class DrugOOD(Source):
 
         def graph(i: int) -> Data:
             smiles, label = _fields(rows[i][2])
-            molecule = molecules.in_one_spelling(molecules.parse(smiles), features)
-            data = molecules.to_graph(molecule, features)
+            data = molecules.canonical_graph(molecules.parse(smiles), features)
             data.y = class_target(label, form)
             return data
 

@@ -54,7 +54,7 @@ class NciOOD(Source):
         features, form = self.features("attentivefp", "ogb"), self.spec().task_type
         return {
             "file": checksum(nci_file()),
-            "settings": [_THRESHOLD, _SEED, {"ogb": "canonical ogb"}.get(features, features), form],
+            "settings": [_THRESHOLD, _SEED, molecules.canonical_mark(features), form],
             **molecules.versions(),
         }
 
@@ -79,7 +79,7 @@ class NciOOD(Source):
 
         def graph(i: int) -> Data:
             molecule = molecules.parse(lines[i])
-            data = molecules.to_graph(molecules.in_one_spelling(molecule, features), features)
+            data = molecules.canonical_graph(molecule, features)
             data.y = class_target(int(QED.qed(molecule) > _THRESHOLD), form)
             return data
 

@@ -112,8 +112,7 @@ class Peptides3D(Source):
         mean, std = torch.tensor(_MEAN), torch.tensor(_STD)
 
         def graph(i: int) -> Data:
-            molecule = molecules.in_one_spelling(Chem.MolFromSequence(peptides[i]), "ogb")
-            data = molecules.to_graph(molecule, "ogb")
+            data = molecules.canonical_graph(Chem.MolFromSequence(peptides[i]), "ogb")
             data.y = ((torch.tensor([structure(peptides[i], i)]) - mean) / std).float()
             return data
 
