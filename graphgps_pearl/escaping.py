@@ -23,6 +23,11 @@ def printable(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, short enough for a one-line message of ours."""
+    return printable((str(error).splitlines() or [type(error).__name__])[0])[:160]
+
+
 def markdown(text: object) -> str:
     """Text for a cell of a Markdown table or a line of a card: no column, tag, link or code begins in it.
 

@@ -30,7 +30,7 @@ from helpers.small_runs import SmallRuns  # noqa: E402
 
 from graphgps_pearl.inference.folder import write_model  # noqa: E402
 from graphgps_pearl.inference.loading import load  # noqa: E402
-from graphgps_pearl.inference.shipped import SHIPPED  # noqa: E402
+from graphgps_pearl.runs.model_folder import SHIPPED  # noqa: E402
 
 KINDS = ("configs", "folders", "data", "flips", "signals", "kills", "lifetime")
 

@@ -65,7 +65,7 @@ def test_the_wheel_has_configs_models_and_types(wheel):
     names = set(archive.namelist())
     assert {f"graphgps_pearl/configs/{f.name}" for f in (REPOSITORY / "configs").iterdir()} <= names
     assert "graphgps_pearl/py.typed" in names
-    assert "graphgps_pearl/inference/models/wehi-logp/model.safetensors" in names
+    assert "graphgps_pearl/models/wehi-logp/model.safetensors" in names
     assert {name.partition("/")[0] for name in names} == {"graphgps_pearl", "graphgps_pearl-0.1.0.dist-info"}
 
 

@@ -129,7 +129,9 @@ _WANDB = {
 
 _PRETRAINED = {
     "dir": Key(
-        "", "Run folder whose best weights are the start, such as results/zinc-bpearl/0; empty = none."
+        "",
+        "Whose weights are the start: a run folder, such as results/zinc-bpearl/0, a model folder, or a "
+        "shipped model by its name; empty = none.",
     ),
     "reset_prediction_head": Key(True, "Begin with a new head."),
     "freeze_main": Key(False, "Train the head alone."),
@@ -139,6 +141,6 @@ GROUPS: Groups = {
     "": ("The run's name and folder, seed, threads, device, choice of the best epoch.", _RUN),
     "train": ("The training loop: batches, evaluation, checkpoints, budget.", _TRAIN),
     "optim": ("Optimiser, learning rate and schedule.", _OPTIM),
-    "pretrained": ("Start from the weights of another run.", _PRETRAINED),
+    "pretrained": ("Start from the weights of another run or model.", _PRETRAINED),
     "wandb": ("Weights & Biases.", _WANDB),
 }

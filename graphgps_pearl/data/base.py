@@ -23,7 +23,6 @@ from torch_geometric.data import Data
 from yacs.config import CfgNode
 
 from graphgps_pearl.errors import ConfigError
-from graphgps_pearl.escaping import printable
 
 TRAIN_VAL_TEST = ("train", "val", "test")
 
@@ -232,11 +231,6 @@ BROKEN = (
     RecursionError,
     zipfile.BadZipFile,
 )
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, short enough for a one-line message of ours."""
-    return printable((str(error).splitlines() or [type(error).__name__])[0])[:160]
 
 
 def as_target(values: Sequence[float]) -> Tensor:

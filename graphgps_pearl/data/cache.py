@@ -22,8 +22,9 @@ import xxhash
 from torch import Tensor
 
 from graphgps_pearl import files
-from graphgps_pearl.data.base import BROKEN, first_line
+from graphgps_pearl.data.base import BROKEN
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.escaping import first_line
 
 log = logging.getLogger(__name__)
 

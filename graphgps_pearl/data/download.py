@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from graphgps_pearl.data import cache
-from graphgps_pearl.data.base import Source, first_line
+from graphgps_pearl.data.base import Source
 from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.escaping import first_line
 from graphgps_pearl.unpacking import Bounded
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from numpy._core.multiarray import _reconstruct
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphgps_pearl.data.base import BROKEN, first_line
+from graphgps_pearl.data.base import BROKEN
 from graphgps_pearl.data.pickled_tensors import (
     BoundedUnpickler,
     PickledArray,
@@ -30,6 +30,7 @@ from graphgps_pearl.data.pickled_tensors import (
     RefusedPickleError,
 )
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.escaping import first_line
 
 
 def _empty_dict() -> OrderedDict[str, Any]:

@@ -112,6 +112,9 @@ def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:
         f"{optim.weight_decay:g}, schedule `{optim.scheduler}`), batches of {cfg.train.batch_size}, loss "
         f"`{cfg.model.loss_fun}`, seed {cfg.seed}. Encodings: {', '.join(config.encodings(cfg)) or 'none'}."
     )
+    if cfg.pretrained.dir:
+        head = ", with a new head" if cfg.pretrained.reset_prediction_head else ""
+        text += f"\nTraining began with the weights of {code(cfg.pretrained.dir)}{head}."
     decay, graphs = cfg.train.ema_decay, f"re-estimated from {cfg.train.bn_reestimate:,} training graphs"
     if decay:
         text += f"\nThe weights are averages over the steps (`train.ema_decay {decay:g}`)"

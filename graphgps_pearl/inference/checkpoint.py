@@ -16,11 +16,10 @@ from graphgps_pearl.errors import DataError
 from graphgps_pearl.inference.facts import ModelFacts, units_of
 from graphgps_pearl.inference.folder import build_network
 from graphgps_pearl.inference.model import Model
-from graphgps_pearl.runs.checkpoints import trained_weights, weights_of
+from graphgps_pearl.runs.checkpoints import network_weights, trained_weights, weights_of
 from graphgps_pearl.runs.folder import RunFolder, data_facts
 
 log = logging.getLogger(__name__)
-_NETWORK = "network."
 
 
 def read_run(path: Path, device: str | torch.device = "cpu") -> Model:
@@ -33,13 +32,8 @@ def read_run(path: Path, device: str | torch.device = "cpu") -> Model:
             f"{file}: config.yaml is not in its folder; keep a checkpoint in its run folder, or export it"
         )
     cfg = config.load(folder.config)
-    weights = {
-        name.removeprefix(_NETWORK): value
-        for name, value in found.content["state_dict"].items()
-        if name.startswith(_NETWORK)
-    }
     facts = dataclasses.replace(_facts(cfg, folder, found.metrics), chosen=found.chosen)
-    network = build_network(cfg, facts, weights, str(file))
+    network = build_network(cfg, facts, network_weights(found), str(file))
     facts = dataclasses.replace(facts, parameters=networks.count_parameters(network))
     return Model(cfg, facts, network, device)
 

@@ -18,7 +18,7 @@ from graphgps_pearl.config import shipped
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.molecule_files import MoleculeTable, read_molecules
-from graphgps_pearl.inference.shipped import is_config, shipped_names
+from graphgps_pearl.runs.model_folder import is_config, shipped_names
 from graphgps_pearl.terminal import columns, wrap
 
 if TYPE_CHECKING:

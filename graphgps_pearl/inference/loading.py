@@ -11,9 +11,9 @@ from graphgps_pearl import config, data, networks
 from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.inference.checkpoint import read_run
 from graphgps_pearl.inference.facts import ModelFacts, units_of
-from graphgps_pearl.inference.folder import is_model_folder, read_model
+from graphgps_pearl.inference.folder import read_model
 from graphgps_pearl.inference.model import Model
-from graphgps_pearl.inference.shipped import SHIPPED, is_config, shipped_names
+from graphgps_pearl.runs.model_folder import find_model, is_config, shipped_names
 
 
 def load(path: str | Path, device: str | torch.device | None = None) -> Model:
@@ -30,14 +30,12 @@ def load(path: str | Path, device: str | torch.device | None = None) -> Model:
         raise DataError(
             f"{place}: is a config, which has no weights; train it first: graphgps-pearl train --cfg {place}"
         )
+    if (model := find_model(path)) is not None:
+        return read_model(model, chosen)
     if not place.exists():
-        if str(path) in shipped_names():
-            return read_model(SHIPPED / str(path), chosen)
         raise DataError(_unknown(str(path)))
     if place.is_file():
         return read_run(place, chosen)
-    if is_model_folder(place):
-        return read_model(place, chosen)
     runs = sorted(f.parent.name for f in place.glob("*/config.yaml"))
     if not (place / "config.yaml").is_file() and runs:
         raise DataError(

@@ -25,6 +25,7 @@ from graphgps_pearl.runs.folder import RunFolder
 
 log = logging.getLogger(__name__)
 
+_NETWORK = "network."  # how the names of a network's weights begin in a checkpoint
 #: What the trainer needs of a checkpoint to continue.
 _PARTS = ("state_dict", "optimizer_states", "callbacks", "loops", "position")
 
@@ -166,6 +167,14 @@ def trained_weights(folder: RunFolder) -> Trained:
     raise DataError(
         f"{problem}; no other epoch chosen by validation is kept. Name {folder.last} to use the last weights"
     )
+
+
+def network_weights(trained: Trained) -> dict[str, Tensor]:
+    """The network's weights by their names in the network."""
+    content = trained.content["state_dict"]
+    return {
+        name.removeprefix(_NETWORK): value for name, value in content.items() if name.startswith(_NETWORK)
+    }
 
 
 def weights_of(path: Path) -> Trained:

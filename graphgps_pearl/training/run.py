@@ -19,8 +19,8 @@ from torch_geometric.nn import PNAConv
 from yacs.config import CfgNode
 
 from graphgps_pearl import config, data, encoders, networks
-from graphgps_pearl.data.base import first_line
 from graphgps_pearl.errors import ConfigError, DataError, UserError
+from graphgps_pearl.escaping import first_line
 from graphgps_pearl.files import write_errors_in_one_line
 from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.runs.checkpoints import Checkpoint, find_checkpoint

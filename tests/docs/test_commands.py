@@ -25,7 +25,7 @@ from graphgps_pearl.data import molecules, registry
 from graphgps_pearl.experiments import compare
 from graphgps_pearl.experiments.search import read_arguments
 from graphgps_pearl.experiments.search_space import parse_space
-from graphgps_pearl.inference.shipped import SHIPPED, is_config
+from graphgps_pearl.runs.model_folder import SHIPPED, is_config
 
 RUN = ("configs", "predict", "describe", "encode", "export")
 #: Not ours to test.

@@ -6,7 +6,7 @@ from graphgps_pearl.inference import folder as folders
 from graphgps_pearl.inference.card import write_card
 from graphgps_pearl.inference.facts import ModelFacts
 from graphgps_pearl.inference.loading import load
-from graphgps_pearl.inference.shipped import SHIPPED
+from graphgps_pearl.runs.model_folder import SHIPPED
 
 
 def test_the_card_says_which_weights_these_are(run):

@@ -20,7 +20,7 @@ from graphgps_pearl.data import molecules
 from graphgps_pearl.data.datasets.wehi_logp import wehi_file
 from graphgps_pearl.data.splits import random_split
 from graphgps_pearl.inference.folder import without_places
-from graphgps_pearl.inference.shipped import SHIPPED, shipped_names
+from graphgps_pearl.runs.model_folder import SHIPPED, shipped_names
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = SHIPPED / "wehi-logp"
@@ -148,7 +148,7 @@ def test_the_wheel_brings_the_model(sources, tmp_path):
     run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", tmp_path, sources], tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
     held = set(zipfile.ZipFile(wheel).namelist())
-    assert {f"graphgps_pearl/inference/models/wehi-logp/{f.name}" for f in FOLDER.iterdir()} <= held
+    assert {f"graphgps_pearl/models/wehi-logp/{f.name}" for f in FOLDER.iterdir()} <= held
     assert not any(name.startswith(("tests/", "docs/")) for name in held)
 
 

@@ -1,4 +1,4 @@
-"""Start from another run's weights, log to Weights & Biases, predict for graphs."""
+"""Start from the weights of a run or a model, log to Weights & Biases, predict for graphs."""
 
 import logging
 from pathlib import Path
@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from graphgps_pearl import config, data, encoders
 from graphgps_pearl.errors import ConfigError, DataError
+from graphgps_pearl.inference.card import write_card
 from graphgps_pearl.inference.describe import describe_model
 from graphgps_pearl.inference.folder import write_model
 from graphgps_pearl.inference.loading import load
@@ -84,6 +85,31 @@ def test_a_new_head_on_trained_layers(zinc: Path) -> None:
     assert all(torch.equal(value, trained[name]) for name, value in network.state_dict().items())
 
 
+def test_a_model_folder_is_a_start_too(zinc: Path, tmp_path: Path) -> None:
+    trained = load(zinc / "results" / "run" / "0", "cpu")
+    write_model(trained, tmp_path / "model")
+    words = ("pretrained.dir", str(tmp_path / "model"), "pretrained.reset_prediction_head", "False")
+    network, *_ = prepare(read(ZINC, zinc, *words))
+    for name, value in trained.network.state_dict().items():
+        assert torch.equal(value, network.state_dict()[name]), name
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    with pytest.raises(DataError, match=r"model.safetensors: is damaged or changed"):
+        prepare(read(ZINC, zinc, *words))
+
+
+def test_a_shipped_model_goes_by_its_name() -> None:
+    register()
+    words = ["pretrained.dir", "wehi-logp", "pretrained.reset_prediction_head", "False"]
+    cfg = config.load("wehi-logp-bpearl", [*words, "dataset.subset", "20"])
+    network, *_ = prepare(cfg)
+    shipped = load("wehi-logp", "cpu")
+    assert all(torch.equal(v, network.state_dict()[n]) for n, v in shipped.network.state_dict().items())
+    card = write_card(cfg, shipped.facts)
+    assert "Training began with the weights of `wehi-logp`.\n" in card
+    assert "Training began" not in write_card(shipped.cfg, shipped.facts)
+
+
 def test_only_the_head_is_trained(zinc: Path) -> None:
     first = str(zinc / "results" / "run" / "0")
     words = ("pretrained.dir", first, "pretrained.freeze_main", "True", "optim.max_epoch", "1")
@@ -99,7 +125,7 @@ def test_weights_of_another_network_are_refused(zinc: Path) -> None:
     cfg = read(ZINC, zinc, "pretrained.dir", place, "gt.layer_type", "GINE+Transformer")
     with pytest.raises(ConfigError, match=r"pretrained.dir: .*no such weights.*attention.*config.yaml"):
         prepare(cfg)
-    with pytest.raises(ConfigError, match=r"pretrained.dir: .*nowhere is no run folder"):
+    with pytest.raises(ConfigError, match=r"pretrained.dir: .*nowhere is neither a run.*zinc-bpearl\)"):
         prepare(read(ZINC, zinc, "pretrained.dir", str(zinc / "nowhere")))
 
 

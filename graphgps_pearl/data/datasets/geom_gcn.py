@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce
 
-from graphgps_pearl.data.base import BROKEN, TRAIN_VAL_TEST, DatasetSpec, Facts, Items, Source, first_line
+from graphgps_pearl.data.base import BROKEN, TRAIN_VAL_TEST, DatasetSpec, Facts, Items, Source
 from graphgps_pearl.data.cache import checksum
 from graphgps_pearl.data.download import fetch_file, locate
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.escaping import first_line
 
 _URL = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/f1fc0d14b3b019c562737240d06ec83b07d16a8f"
 _NODES, _EDGES = "out1_node_feature_label.txt", "out1_graph_edges.txt"

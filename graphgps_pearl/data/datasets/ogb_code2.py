@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgps_pearl.data.base import BROKEN, Items, first_line
+from graphgps_pearl.data.base import BROKEN, Items
 from graphgps_pearl.data.datasets.ogb_graphs import OGBGraphs, Public, read_rows, read_starts, read_table
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.escaping import first_line
 from graphgps_pearl.unpacking import open_gzip
 from graphgps_pearl.vocabulary import NAME_LENGTH, NAME_WORDS
 

@@ -24,11 +24,11 @@ from graphgps_pearl.data.base import (
     Items,
     Source,
     class_target,
-    first_line,
 )
 from graphgps_pearl.data.download import checksums, fetch_zip, locate
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.escaping import first_line
 from graphgps_pearl.unpacking import open_gzip
 
 _URL = "https://snap.stanford.edu/ogb/data/graphproppred/"

@@ -15,11 +15,12 @@ import numpy as np
 from torch_geometric.data import Data
 
 from graphgps_pearl.data import molecules
-from graphgps_pearl.data.base import BROKEN, DatasetSpec, Facts, Items, Source, as_target, first_line, ranges
+from graphgps_pearl.data.base import BROKEN, DatasetSpec, Facts, Items, Source, as_target, ranges
 from graphgps_pearl.data.download import checksums, fetch_zip, files_in, locate
 from graphgps_pearl.data.pickles import read_index_arrays
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.escaping import first_line
 from graphgps_pearl.unpacking import open_gzip
 
 _URL, _MD5 = "http://ogb-data.stanford.edu/data/lsc/pcqm4m-v2.zip", "65b742bafca5670be4497499db7d361b"

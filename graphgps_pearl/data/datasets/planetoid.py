@@ -17,12 +17,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops
 
-from graphgps_pearl.data.base import BROKEN, DatasetSpec, Facts, Items, Source, first_line
+from graphgps_pearl.data.base import BROKEN, DatasetSpec, Facts, Items, Source
 from graphgps_pearl.data.cache import checksum
 from graphgps_pearl.data.download import fetch_file, files_in, locate
 from graphgps_pearl.data.pickles import decode, read_pickle
 from graphgps_pearl.data.registry import register_dataset
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.escaping import first_line
 
 _URL = "https://raw.githubusercontent.com/kimiyoung/planetoid/af6abf468a772cc055bec88c52e4d6f51b7c37e3/data"
 _PARTS = ("allx", "ally", "tx", "ty", "y", "graph", "test.index")
