@@ -78,19 +78,27 @@ def graph_shift_operator(
         weight = torch.ones(source.numel(), dtype=dtype, device=edge_index.device)
     else:
         weight = edge_weight.to(dtype)
-    degree_in = weight.new_zeros(num_nodes).index_add_(0, target, weight)
-    degree_out = weight.new_zeros(num_nodes).index_add_(0, source, weight)
+    return shifted(SparseMatrix.from_entries(target, source, weight, num_nodes, num_nodes), name)
+
+
+def shifted(adjacency: SparseMatrix, name: str) -> SparseMatrix:
+    """The operator ``name`` of a graph from its adjacency matrix :math:`A`."""
     shift = SHIFTS[name]
-    row, col = target, source
+    if shift == SHIFTS["adjacency"]:
+        return adjacency
+    row, col, weight = adjacency.row, adjacency.col, adjacency.value
+    num_nodes = adjacency.shape[0]
+    degree_in, degree_out = (weight.new_zeros(num_nodes).index_add_(0, ends, weight) for ends in (row, col))
     value = shift.sign * weight
     if shift.a:
-        value = value * degree_power(degree_in, shift.a)[target]
+        value = value * degree_power(degree_in, shift.a)[row]
     if shift.b:
-        value = value * degree_power(degree_out, shift.b)[source]
-    if shift.diagonal != "zero":
-        node = torch.arange(num_nodes, device=edge_index.device)
-        diagonal = degree_in if shift.diagonal == "degree" else torch.ones_like(degree_in)
-        row, col, value = torch.cat([node, row]), torch.cat([node, col]), torch.cat([diagonal, value])
+        value = value * degree_power(degree_out, shift.b)[col]
+    if shift.diagonal == "zero":
+        return SparseMatrix(adjacency.crow, col, value, num_nodes)
+    node = torch.arange(num_nodes, device=col.device)
+    diagonal = degree_in if shift.diagonal == "degree" else torch.ones_like(degree_in)
+    row, col, value = torch.cat([node, row]), torch.cat([node, col]), torch.cat([diagonal, value])
     return SparseMatrix.from_entries(row, col, value, num_nodes, num_nodes)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphgps_pearl.pearl.checks import check_range
 from graphgps_pearl.pearl.graphs import Graphs
-from graphgps_pearl.pearl.operators import SparseMatrix, graph_shift_operator, taps
+from graphgps_pearl.pearl.operators import SparseMatrix, graph_shift_operator, shifted, taps
 
 
 class Rows(Protocol):
@@ -55,6 +55,7 @@ class CachedTaps:
     """Rows that cache the taps of the last signal: the layer and the diagonal or moments read the same."""
 
     _cached: tuple[Tensor, Tensor] | None = None
+    _powers_grow = True  # whether taps may become too large; a device has to wait for the answer
 
     def taps(self, x: Tensor, num_taps: int) -> Tensor:
         """:math:`(X, S X, \\dots, S^{K-1} X)`, :obj:`[R, K, F]`."""
@@ -66,7 +67,7 @@ class CachedTaps:
 
     def _checked_taps(self, x: Tensor, num_taps: int) -> Tensor:
         found = self._make_taps(x, num_taps)
-        if num_taps > 1:
+        if num_taps > 1 and self._powers_grow:
             check_range(found)
         return found
 
@@ -83,21 +84,23 @@ class Operators:
     @cached_property
     def shift(self) -> SparseMatrix:
         """:math:`S`."""
-        return self.adjacency if self.gso == "adjacency" else self._build(self.gso)
+        return shifted(self.adjacency, self.gso)
 
     @cached_property
     def adjacency(self) -> SparseMatrix:
         """:math:`A`."""
-        return self._build("adjacency")
+        g = self.graphs
+        return graph_shift_operator("adjacency", g.edge_index, g.num_nodes, self.dtype, g.edge_weight)
+
+    @property
+    def powers_grow(self) -> bool:
+        """Whether powers of S may have large entries."""
+        return self.gso not in ("sym_adjacency", "random_walk")
 
     def __getstate__(self) -> dict[str, Any]:
         """What is stored has the matrices that the forward and the backward pass will need."""
         _ = self.adjacency.t(), self.shift
         return self.__dict__
-
-    def _build(self, gso: str) -> SparseMatrix:
-        g = self.graphs
-        return graph_shift_operator(gso, g.edge_index, g.num_nodes, self.dtype, g.edge_weight)
 
 
 class SampleRows(CachedTaps):
@@ -110,17 +113,12 @@ class SampleRows(CachedTaps):
 
     def __init__(self, operators: Operators, num_samples: int) -> None:
         self.operators, self.graphs, self.num_samples = operators, operators.graphs, num_samples
-        self.num_graphs = self.graphs.num_graphs
+        self.num_graphs, self._powers_grow = self.graphs.num_graphs, operators.powers_grow
 
     @property
     def graph(self) -> Tensor:
         """The graph of each row, :obj:`[N * M]`."""
         return self.graphs.graph.repeat_interleave(self.num_samples)
-
-    def _checked_taps(self, x: Tensor, num_taps: int) -> Tensor:
-        if self.operators.gso in ("sym_adjacency", "random_walk"):  # their powers do not grow
-            return self._make_taps(x, num_taps)
-        return super()._checked_taps(x, num_taps)  # a device has to wait for the answer
 
     def _make_taps(self, x: Tensor, num_taps: int) -> Tensor:
         return torch.stack(taps(x, lambda power: self._apply(self.operators.shift, power), num_taps), dim=1)
@@ -154,7 +152,7 @@ class PairRows(CachedTaps):
 
     def __init__(self, operators: Operators) -> None:
         self.operators, self.graphs = operators, operators.graphs
-        self.num_graphs = self.graphs.num_graphs
+        self.num_graphs, self._powers_grow = self.graphs.num_graphs, operators.powers_grow
         self.size = self.graphs.node_sizes  # [N] pairs of each node
         self.bounds = torch.cat([self.size.new_zeros(1), self.size.cumsum(0)])  # [N + 1] row of (v, 0), and R
         self.num_rows = self.graphs.num_pairs

@@ -98,7 +98,9 @@ def _part(layer: Layer, rows: Rows, residual: bool, dtype: torch.dtype) -> Part 
         type(norm) is BatchNorm
         and norm.training
         and norm.reduce is None
-        and all(t.dtype == dtype for t in (weight, norm.weight, norm.bias, *norm.buffers()))
+        and all(
+            t.dtype == dtype for t in (weight, norm.weight, norm.bias, norm.running_mean, norm.running_var)
+        )
         for weight, norm in steps
     )
     return Part(steps, rows, eps, residual) if served else None

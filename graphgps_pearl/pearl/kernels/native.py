@@ -79,14 +79,16 @@ class _Shapes:
 class _Native(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, parts, *parameters):  # type: ignore[no-untyped-def]
+        x = x.contiguous()
         layers = [_Shapes(x, parts[0])]
         for part in parts[1:]:
             layers.append(_Shapes(x, part, layers[-1]))
         stored = [tensor for layer in layers for tensor in layer.new_stored(x)]
-        _Call(x, parts, layers, stored).run("forward")
+        call = _Call(x, parts, layers, stored)
+        call.run("forward")
         *stored, out = stored
         ctx.save_for_backward(x, *parameters, *stored)
-        ctx.parts, ctx.layers = parts, layers
+        ctx.parts, ctx.layers, ctx.call = parts, layers, call
         return out
 
     @staticmethod
@@ -94,7 +96,10 @@ class _Native(torch.autograd.Function):
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         x, *saved = ctx.saved_tensors  # raises where one has been changed since
         stored = saved[sum(1 + len(part.parameters) for part in ctx.parts) :]
-        grad_x, gradients = _Call(x, ctx.parts, ctx.layers, stored).backward(grad.contiguous())
+        call, ctx.call = ctx.call, None  # what it holds is freed with the saved tensors
+        if call is None or not call.points_to(x, ctx.parts, stored):  # a second pass, or tensors were moved
+            call = _Call(x, ctx.parts, ctx.layers, stored)
+        grad_x, gradients = call.backward(x, grad.contiguous())
         return grad_x, None, *gradients
 
 
@@ -119,21 +124,31 @@ class _Phi(ctypes.Structure):
 
 
 class _Call:
-    """What both passes tell the library; it holds the tensors that are pointed to."""
+    """What both passes tell the library.
+
+    It holds the tensors that are pointed to, but for ``x`` and those ``stored``: the autograd graph has them,
+    and frees them after the backward pass.
+    """
 
     def __init__(
         self, x: Tensor, parts: Sequence[Part], layers: Sequence[_Shapes], stored: Sequence[Tensor]
     ) -> None:
-        self.x, self.layers = x.contiguous(), layers
-        self._kept: list[Any] = [stored]
+        self.dtype, self.layers = x.dtype, layers
+        self._addresses = _addresses(x, parts, stored)
+        self._kept: list[Any] = []
         self.structures = (_Layer * len(parts))()
-        before, tensors = pointer(self.x), iter(stored)
+        before, tensors = pointer(x), iter(stored)
         for part, layer, structure in zip(parts, layers, self.structures, strict=True):
             stats, *z = (next(tensors) for _ in layer.widths)
             out = next(tensors, None)  # the backward pass has no use for the last one
             structure.x, structure.z, structure.stats = before, self._keep(pointers(z)), pointer(stats)
             structure.out = before = pointer(out)
             self._describe(part, layer, structure)
+
+    def points_to(self, x: Tensor, parts: Sequence[Part], stored: Sequence[Tensor]) -> bool:
+        """Whether these tensors, without the last output, are where they were."""
+        found = _addresses(x, parts, stored)
+        return found == self._addresses[: len(found)]
 
     def _describe(self, part: Part, layer: _Shapes, structure: Any) -> None:
         """All of a layer that is known before the passes."""
@@ -177,11 +192,11 @@ class _Call:
     def run(self, name: str) -> None:
         """Call the library."""
         layers = ctypes.cast(self.structures, ctypes.c_void_p)
-        call(f"phi_{name}", self.x.dtype, _Phi(num_layers=len(self.layers), layers=layers))
+        call(f"phi_{name}", self.dtype, _Phi(num_layers=len(self.layers), layers=layers))
 
-    def backward(self, grad: Tensor) -> tuple[Tensor | None, list[Tensor | None]]:
+    def backward(self, x: Tensor, grad: Tensor) -> tuple[Tensor | None, list[Tensor | None]]:
         """The gradients of x and of all parameters, epsilon first in each layer."""
-        x, layers = self.x, self.layers
+        layers = self.layers
         steps = max(len(layer.widths) for layer in layers) - 1
         # g_k, of a segment for k = 0, is not needed any more when the layer before has its own.
         scratch = [x.new_empty(max(layer.numbers_of_gradient(k) for layer in layers)) for k in range(steps)]
@@ -209,6 +224,10 @@ class _Call:
             for k, grad_weight in enumerate(grad_weights):
                 found += [grad_weight, of_norms[2 * k + 1], of_norms[2 * k]]
         return (None if layers[0].matrix is None else grad), found
+
+
+def _addresses(x: Tensor, parts: Sequence[Part], stored: Sequence[Tensor]) -> list[int]:
+    return [t.data_ptr() for t in (x, *(t for part in parts for t in part.parameters), *stored)]
 
 
 class _Taps(ctypes.Structure):

@@ -138,9 +138,24 @@ def test_what_does_not_fit_is_left_to_torch() -> None:
         torch.set_num_threads(threads)
 
 
+def test_gradients_where_saved_tensors_were_moved_or_are_used_twice() -> None:
+    """The backward pass takes the addresses of the forward pass only where the tensors are still there."""
+    torch.manual_seed(0)
+    module = BPEARL(4, hidden_dim=16, num_layers=2, num_taps=3, quotient=False).double()
+    batch, parameters = batch_of((molecule_like(9), 9)), list(module.parameters())
+    expected = torch.autograd.grad(module(batch).square().sum(), parameters)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t.clone()):
+        moved = torch.autograd.grad(module(batch).square().sum(), parameters)
+    loss = module(batch).square().sum()
+    first = torch.autograd.grad(loss, parameters, retain_graph=True)
+    second = torch.autograd.grad(loss, parameters)
+    for found in (moved, first, second):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_nothing_is_held_after_the_backward_pass() -> None:
     """Not by a loss that a user keeps, and not by a checkpointed pass before its backward pass."""
-    pe = BPEARL(5, quotient=False, **WIDE)
+    pe = BPEARL(5, quotient=False, num_taps=4, **WIDE)
     batch = batch_of((molecule_like(40), 40))
 
     def held(keep: Callable[[], Tensor]) -> int:
