@@ -18,6 +18,7 @@ from torch.optim.adamw import adamw
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of x, x^3 and x^5: a steep rise at zero, then 0.7 to 1.2
 _STEPS = 5
+_EPS = 1e-7  # least norm of a momentum that is divided by: one that has died out moves nothing
 _ADAMW_SIZE = 0.2  # root mean square of an entry of AdamW's update, in learning rates
 
 
@@ -29,7 +30,7 @@ def orthogonalised(x: Tensor) -> Tensor:
     True
     """
     first, third, fifth = _COEFFICIENTS
-    x = x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True).clamp(min=1e-30)
+    x = x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True).clamp(min=_EPS)
     for _ in range(_STEPS):
         gram = x @ x.mT
         inner = torch.baddbmm(gram, gram, gram, beta=third, alpha=fifth)
