@@ -16,6 +16,8 @@ _DATA = {
     "split 8,000 / 1,000 / 1,000 at random, always the same way.",
     "ZINC-subset": "ZINC-12k: 12,000 molecules of up to 37 atoms, 28 types of atoms and Kekulé bonds, in the "
     "public split 10,000 / 1,000 / 1,000.",
+    "Peptides-func": "LRGB Peptides-func: 15,535 peptides of up to 444 heavy atoms with ten functions as a "
+    "database (SATPdb) lists them, in the public split 10,873 / 2,331 / 2,331.",
 }
 _LIMITS = {
     "wehi-logp": """\
@@ -34,6 +36,14 @@ _LIMITS = {
 - It reads ZINC's graphs (types of atoms as numbers 0 to 27, of bonds as 1 to 3), not SMILES.
 - Graphs unlike the training data get a number all the same, and nothing warns that it means little.
 - The error of training is the mean over the steps of its epoch, with dropout; that of the other splits is the
+  trained model's.
+""",
+    "Peptides-func": """\
+- A probability is that of a label in the database, where functions that were never tested count as absent.
+  Use it to rank peptides, not to decide on one.
+- The split is random, not by similarity of sequences: expect less on new families of peptides.
+- Molecules that are no peptides get ten numbers all the same, and nothing warns that they mean little.
+- The score of training is the mean over the steps of its epoch, with dropout; that of the other splits is the
   trained model's.
 """,
 }
