@@ -17,9 +17,9 @@ case "$dataset" in
     reddit-*) encoders="none randomid signnet-8s rpearl" ;;
     *) encoders="none none-wide lappe-8s rwse signnet-8s spe-8s rpearl bpearl" ;;
 esac
-case "$dataset" in csl | reddit-*) seeds=1 ;; *) seeds=4 ;; esac
+case "$dataset" in csl | reddit-*) seeds=1 ;; *) seeds=${SEEDS:-4} ;; esac
 files=()
 for encoder in $encoders; do
     files+=("configs/$dataset-$encoder.yaml")
 done
-"$PYTHON" -m graphgps_pearl compare "${files[@]}" --seeds "${SEEDS:-$seeds}" --baseline "$dataset-none" "$@"
+"$PYTHON" -m graphgps_pearl compare "${files[@]}" --seeds "$seeds" --baseline "$dataset-none" "$@"

@@ -333,6 +333,6 @@ def optim_settings(cfg: CfgNode) -> OptimSettings:
 
 
 def automatic_threads() -> int:
-    """What ``OMP_NUM_THREADS`` says, else two if there are two cores: measured, see docs/development.md."""
+    """What ``OMP_NUM_THREADS`` says, else two if there are two cores: measured, see docs/notes/speed.md."""
     said = os.environ.get("OMP_NUM_THREADS", "")
     return int(said) if said.isdigit() and int(said) > 0 else min(2, os.cpu_count() or 1)
