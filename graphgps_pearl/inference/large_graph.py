@@ -15,6 +15,7 @@ Bytes, for N nodes, E directed edges, width F, c samples at a time, D columns: e
 
 from __future__ import annotations
 
+import copy
 import logging
 import tempfile
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from torch import Tensor, nn
 
 from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.pearl import RPEARL
+from graphgps_pearl.pearl.checks import check_range
 from graphgps_pearl.pearl.operators import SHIFTS, degree_power
 from graphgps_pearl.pearl.phi import GINLayer, Layer, TapLayer
 from graphgps_pearl.pearl.signals import draw_samples, make_key
@@ -87,10 +89,10 @@ class Neighbours:
     sources: NDArray[np.int32]  # [E]
     out_degree: NDArray[np.float32]  # [N]
 
-    def rows(self, block: slice) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def rows(self, block: slice) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Starts [n + 1] and sources of a block's edges."""
         starts = self.starts[block.start : block.stop + 1]
-        return (starts - starts[0]).astype(np.int32), self.sources[starts[0] : starts[-1]]
+        return starts - starts[0], self.sources[starts[0] : starts[-1]]
 
     def sums(self, x: NDArray[np.float32], block: slice, weight: NDArray[np.float32] | None = None) -> Tensor:
         """Sums over the sources of x [N, C], each times its weight [N], for the nodes of a block: [n, C]."""
@@ -104,8 +106,11 @@ def read_edges(file: Path) -> NDArray[Any]:
     """A memory-mapped array of whole numbers, [2, E] or [E, 2], as [2, E]."""
     try:
         edges = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise DataError(f"{file}: is no .npy array ({error})") from error
+    if not isinstance(edges, np.ndarray):
+        edges.close()
+        raise DataError(f"{file}: is no .npy array but an archive of several; save the edges alone")
     if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":
         raise DataError(f"{file}: {edges.dtype} {list(edges.shape)}, not whole numbers [2, E] or [E, 2]")
     return edges if edges.shape[0] == 2 else edges.T
@@ -115,7 +120,8 @@ def count_nodes(edges: NDArray[Any]) -> int:
     """One more than the largest node."""
     if not edges.shape[1]:
         raise DataError("there are no edges; --num-nodes N says how many nodes the graph has")
-    return 1 + max(int(edges[:, i : i + _EDGES].max()) for i in range(0, edges.shape[1], _EDGES))
+    largest = max(int(edges[:, i : i + _EDGES].max()) for i in range(0, edges.shape[1], _EDGES))
+    return max(1 + largest, 0)  # negative ones are refused where all edges are read
 
 
 def group_edges(edges: NDArray[Any], num_nodes: int, undirected: bool, scratch: Scratch) -> Neighbours:
@@ -211,9 +217,12 @@ class LargeGraphEncoder:
     ) -> None:
         if module.tap_norm is not None:
             raise UserError("tap_moments: is not offered for large graphs; use an encoding without it")
+        if num_nodes < 0:
+            raise UserError(f"{num_nodes} nodes: expected a whole number from 0 up; see --num-nodes")
         if num_nodes > np.iinfo(np.int32).max:
             raise UserError(f"{num_nodes:,} nodes: numbers of nodes are stored in 32 bits; split the graph")
-        self.module, self.num_nodes = module.float().eval(), num_nodes
+        # A copy: the module may be in training, in another precision or on another device.
+        self.module, self.num_nodes = copy.deepcopy(module).cpu().float().eval(), num_nodes
         self.block, self.chunk = block, chunk
         self.part = part or Part()
         self.scratch = Scratch(folder, self.part)
@@ -313,6 +322,8 @@ class LargeGraphEncoder:
                 sums = shift.sign * degree_power(degree, shift.a) * sums
                 if shift.diagonal != "zero":
                     sums = sums + (degree if shift.diagonal == "degree" else 1.0) * before
+                if self.module.gso not in ("sym_adjacency", "random_walk"):  # their powers do not grow
+                    _check_range(sums)
                 y[block] = sums.numpy()
             self.part.meet()
             powers.append(y)
@@ -337,6 +348,13 @@ class LargeGraphEncoder:
             if self.module.scale:
                 pe = pe / (self.num_nodes**0.5 * len(self.module.phi.layers))
             out[block] = share * pe.numpy() if first else out[block] + share * pe.numpy()
+
+
+def _check_range(taps: Tensor) -> None:
+    try:
+        check_range(taps)
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def encode_large_graph(
