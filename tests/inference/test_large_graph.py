@@ -173,6 +173,13 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys, content, words, says) -> 
     assert len(error) == 1 and says in error[0]
 
 
+def test_an_output_below_a_file_is_named(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "edges.npy"
+    np.save(file, np.array([[0, 1], [1, 0]]))
+    assert main(["encode-graph", str(file), "-o", str(file / "out.npy")]) == 2
+    assert capsys.readouterr().err.strip() == f"error: -o {file / 'out.npy'}: {file} is no folder"
+
+
 @pytest.mark.parametrize("kind", ["empty", "archive", "text"])
 def test_files_that_are_no_arrays_are_named(tmp_path: Path, capsys, kind: str) -> None:
     file = tmp_path / "edges.npy"
