@@ -59,7 +59,7 @@ class TemporalSampler:
         return self.data[name].get("time")
 
     def _sorted(self, kind: EdgeType) -> _Neighbors:
-        source, target = self.data[kind].edge_index
+        source, target = self.data[kind].edge_index.long()
         time = self._time(kind[0])
         if time is None:
             time = torch.zeros(self.sizes[kind[0]], dtype=torch.long)
