@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from graphgps_pearl.errors import DataError, UserError
+from graphgps_pearl.files import is_full
 from graphgps_pearl.pearl import RPEARL
 from graphgps_pearl.pearl.checks import check_range
 from graphgps_pearl.pearl.operators import SHIFTS, degree_power
@@ -62,6 +64,19 @@ class Part:
             yield slice(start, min(start + size, num_nodes))
 
 
+def _create(file: Path, shape: tuple[int, ...], dtype: Any) -> None:
+    """An array of zeros in a file. Its space is reserved: on a full disk, writing to the memory that a file
+    is mapped to ends the process (SIGBUS) instead of raising an error."""
+    np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape).flush()
+    if hasattr(os, "posix_fallocate"):
+        with file.open("r+b") as stream:
+            try:
+                os.posix_fallocate(stream.fileno(), 0, file.stat().st_size)
+            except OSError as error:
+                if is_full(error):  # else the file system cannot reserve space
+                    raise OSError(error.errno, error.strerror, str(file)) from error
+
+
 class Scratch:
     """Arrays in files of one folder, shared by all processes."""
 
@@ -75,7 +90,7 @@ class Scratch:
         if (name, shape) not in self._held:
             file = self.folder / f"{name}-{'x'.join(map(str, shape))}.npy"
             if self.part.rank == 0:
-                np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape).flush()
+                _create(file, shape, dtype)
             self.part.meet()
             self._held[name, shape] = np.lib.format.open_memmap(file, mode="r+")
         return self._held[name, shape]
@@ -379,8 +394,7 @@ def encode_large_graph(
         partial = out.with_name(f".{out.name}.{Path(shared[0]).name}")
         try:
             if part.rank == 0:
-                shape = (nodes, module.dim_pe)
-                np.lib.format.open_memmap(partial, mode="w+", dtype=np.float32, shape=shape).flush()
+                _create(partial, (nodes, module.dim_pe), np.float32)
             part.meet()
             result = np.lib.format.open_memmap(partial, mode="r+")
             yield from encoder.encode(result)

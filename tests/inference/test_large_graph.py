@@ -1,5 +1,7 @@
 """The encoding of a large graph, block by block, is that of the module on the whole graph."""
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -171,6 +173,27 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys, content, words, says) -> 
     assert main(["encode-graph", str(tmp_path / "edges.npy"), "-o", str(tmp_path / "o.npy"), *words]) != 0
     error = capsys.readouterr().err.strip().splitlines()
     assert len(error) == 1 and says in error[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved")
+@pytest.mark.parametrize("limit", [1000, 3000])  # bytes: the scratch files, and the output, do not fit
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, capsys, monkeypatch, limit) -> None:
+    """Without space that is reserved, writing to a file in memory ends the process (SIGBUS)."""
+    file, out = tmp_path / "edges.npy", tmp_path / "out" / "out.npy"
+    np.save(file, np.array([[0, 1], [1, 0]]))
+    reserve = os.posix_fallocate
+
+    def full(descriptor: int, offset: int, length: int) -> None:
+        if length > limit:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        reserve(descriptor, offset, length)
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    words = ["--num-nodes", "100", "dim_pe", "32", "num_samples", "1", "hidden_dim", "4", "num_layers", "1"]
+    assert main(["encode-graph", str(file), "-o", str(out), *words]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1 and str(out.parent) in error[0] and "no space left" in error[0]
+    assert not any(out.parent.iterdir())
 
 
 def test_an_output_below_a_file_is_named(tmp_path: Path, capsys) -> None:
