@@ -33,7 +33,8 @@ class TemporalSampler:
     """Subgraphs of all rows within some hops that are not later than the seed's time.
 
     Args:
-        data: the database, with ``time`` ``[N_t]`` (any whole-number unit) for the types that have one.
+        data: the database, with ``time`` ``[N_t]`` (any whole-number unit) for the types that have one. Edges
+            are followed from target to source: for both directions it has edges of both.
         num_hops: edges followed from the seed.
         num_neighbors: neighbours followed from a row, of every edge type: the latest ones. 0: all.
 
