@@ -75,7 +75,8 @@ class HeteroPEARL(nn.Module):
             data = edge_index
             if not hasattr(data, "edge_types"):
                 raise ValueError(f"expected edges by type or a HeteroData, got {type(data).__name__}")
-            edge_index = {kind: data[kind].edge_index for kind in data.edge_types}
+            stores = {kind: data[kind] for kind in data.edge_types}
+            edge_index = {kind: store.edge_index for kind, store in stores.items() if "edge_index" in store}
             if num_nodes is None:
                 num_nodes = {name: data[name].num_nodes for name in data.node_types}
             n_id = _column(data, "n_id") if n_id is None else n_id

@@ -93,6 +93,8 @@ def test_a_database_without_edges() -> None:
     data, pe = HeteroData(), HeteroPEARL(TYPES, 4, small()).double().eval()
     data["user"].num_nodes = 2
     assert {name: rows.shape for name, rows in pe(data).items()} == {"user": (2, 4)}
+    data["user", "knows", "user"].edge_label_index = torch.tensor([[0], [1]])  # to be predicted, no edge
+    assert {name: rows.shape for name, rows in pe(data).items()} == {"user": (2, 4)}
 
 
 def test_the_default_is_the_papers() -> None:
