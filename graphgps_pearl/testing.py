@@ -25,7 +25,12 @@ def permute_nodes(data: Data, permutation: Tensor) -> Data:
         if name == "edge_index":
             permuted[name] = permutation[data[name]]
         elif name not in ("batch", "ptr") and data.is_node_attr(name):
-            permuted[name] = data[name][origin]
+            value = data[name]
+            permuted[name] = (
+                type(value)(value[v] for v in origin.tolist())
+                if isinstance(value, list | tuple)
+                else value[origin]
+            )
     return permuted
 
 
@@ -89,7 +94,8 @@ def _assert_close(actual: Tensor, expected: Tensor, tolerance: float | None, wha
     assert actual.shape == expected.shape, f"{what} changes the shape: {actual.shape}, not {expected.shape}"
     if not expected.numel():
         return
-    bound = (tolerance or TOLERANCE[expected.dtype]) * max(1.0, float(expected.abs().max()))
+    relative = TOLERANCE[expected.dtype] if tolerance is None else tolerance
+    bound = relative * max(1.0, float(expected.abs().max()))
     error = float((actual - expected).abs().max())
     assert error <= bound, f"{what} changes the result by {error:.3g} > {bound:.3g}"
 

@@ -58,6 +58,7 @@ class AddPEARL(BaseTransform):
     def __repr__(self) -> str:
         checksum = 0
         for value in self.encoding.state_dict().values():
-            checksum = zlib.crc32(value.cpu().contiguous().numpy().tobytes(), checksum)
+            data = value.cpu().flatten().view(torch.uint8)  # numpy has no bfloat16
+            checksum = zlib.crc32(data.numpy().tobytes(), checksum)
         name = type(self).__name__
         return f"{name}({self.encoding!r}, attr_name={self.attr_name!r}, weights={checksum:08x})"

@@ -77,7 +77,8 @@ def requested_encoders(arguments: Sequence[str]) -> list[str]:
     """
     import yaml
 
-    words = dict(pairwise(arguments))
+    split = [part for word in arguments for part in _split_option(word)]
+    words = dict(pairwise(split))
     found = [words["dataset.node_encoder_name"]] if "dataset.node_encoder_name" in words else []
     file = Path(words.get("--cfg", ""))
     if file.is_file():
@@ -88,6 +89,11 @@ def requested_encoders(arguments: Sequence[str]) -> list[str]:
         if isinstance(tree, dict) and isinstance(tree.get("dataset"), dict):
             found.append(str(tree["dataset"].get("node_encoder_name", "")))
     return found
+
+
+def _split_option(word: str) -> list[str]:
+    """``--cfg=FILE`` is ``--cfg FILE``."""
+    return word.split("=", 1) if word.startswith("--") else [word]
 
 
 def bridge_torch_scatter() -> None:

@@ -11,6 +11,7 @@ import torch
 
 from graphgps_pearl import compiled
 from graphgps_pearl.pearl import BPEARL
+from graphgps_pearl.pearl.kernels import native
 from graphgps_pearl.switches import native_enabled, use_kernels
 
 RING = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
@@ -86,6 +87,14 @@ def test_the_library_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     changed = made.stat().st_mtime_ns
     compiled.library.cache_clear()
     assert compiled.library() is not None and made.stat().st_mtime_ns == changed
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+def test_memory_that_is_not_there_is_an_error_and_not_the_end_of_the_process() -> None:
+    size = torch.tensor([8])
+    taps = native._Taps(graphs=1, taps=2**45, sizes=compiled.pointer(size))  # two petabytes
+    with pytest.raises(MemoryError, match="kernel taps can't allocate memory"):
+        compiled.call("taps", torch.float32, taps)
 
 
 def test_the_switch() -> None:

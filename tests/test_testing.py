@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import global_add_pool
 
 from graphgps_pearl.pearl import BPEARL
-from graphgps_pearl.testing import assert_batch_invariant, assert_equivariant
+from graphgps_pearl.testing import assert_batch_invariant, assert_equivariant, permute_nodes
 
 
 def _degree(data: Data) -> torch.Tensor:
@@ -37,6 +37,8 @@ def test_what_depends_on_the_names_of_nodes_is_found() -> None:
     with pytest.raises(AssertionError, match="renaming the nodes"):
         assert_equivariant(numbered, graphs()[0])
     assert_equivariant(numbered, graphs()[0], tolerance=1e-2)
+    with pytest.raises(AssertionError, match="renaming the nodes"):  # zero is not "by the precision"
+        assert_equivariant(lambda data: 1e-6 * numbered(data), graphs()[0], tolerance=0)
     with pytest.raises(AssertionError, match="1 rows for 9 nodes"):
         assert_equivariant(lambda data: _degree(data).sum(0, keepdim=True), graphs()[0])
 
@@ -46,3 +48,10 @@ def test_what_depends_on_the_batch_is_found() -> None:
         assert_batch_invariant(lambda data: _degree(data) - _degree(data).mean(), graphs())
     with pytest.raises(AssertionError, match="shape"):
         assert_batch_invariant(lambda data: _degree(data)[:2], graphs())
+
+
+def test_lists_of_nodes_are_renamed_too() -> None:
+    path = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3, names=["a", "b", "c"])
+    permuted = permute_nodes(path, torch.tensor([2, 0, 1]))
+    assert permuted.names == ["b", "c", "a"]
+    assert permuted.edge_index.tolist() == [[2, 0], [0, 1]]

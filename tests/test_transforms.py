@@ -53,6 +53,16 @@ def test_repr_tells_weights_apart_because_pyg_compares_it():
     other = BPEARL(dim_pe=6, hidden_dim=8, num_layers=2, num_taps=3).double()
     assert repr(AddPEARL(basis())) == repr(AddPEARL(basis()))
     assert repr(AddPEARL(basis())) != repr(AddPEARL(other))
+    assert repr(AddPEARL(basis().bfloat16())) != repr(AddPEARL(basis()))
+
+
+def test_repr_tells_samples_apart():
+    def samples(seed: int) -> AddPEARL:
+        torch.manual_seed(0)
+        return AddPEARL(RPEARL(dim_pe=4, hidden_dim=8, num_samples=5, eval_seed=seed))
+
+    assert not torch.equal(samples(0)(graphs()[0]).pearl_pe, samples(7)(graphs()[0]).pearl_pe)
+    assert repr(samples(0)) != repr(samples(7))
 
 
 @pytest.mark.parametrize(

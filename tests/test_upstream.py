@@ -203,6 +203,7 @@ def test_mistakes_on_the_command_line_are_one_line(
 def test_requested_encoders_come_from_file_and_command_line(checkout: Path) -> None:
     file = str(checkout / "config.yaml")
     assert upstream.requested_encoders(["--cfg", file]) == ["TypeDictNode+RWSE+LapPE+BPEARL"]
+    assert upstream.requested_encoders([f"--cfg={file}"]) == ["TypeDictNode+RWSE+LapPE+BPEARL"]
     words = ["--cfg", file, "dataset.node_encoder_name", "Atom+BPEARL"]
     assert upstream.requested_encoders(words)[0] == "Atom+BPEARL"
     assert upstream.requested_encoders(["--cfg", "missing.yaml"]) == []

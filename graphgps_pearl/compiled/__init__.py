@@ -76,7 +76,9 @@ def filled(
 
 def call(name: str, dtype: torch.dtype, structure: ctypes.Structure) -> None:
     """Call a function of the library with a pointer to a structure."""
-    getattr(library(), f"{name}_{str(dtype).removeprefix('torch.')}")(ctypes.byref(structure))
+    function = getattr(library(), f"{name}_{str(dtype).removeprefix('torch.')}")
+    if function(ctypes.byref(structure)):
+        raise MemoryError(f"the compiled kernel {name} can't allocate memory for its buffers")
 
 
 @cache

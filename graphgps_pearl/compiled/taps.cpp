@@ -37,6 +37,6 @@ void taps(const Taps& a) {
 }  // namespace
 
 extern "C" {
-void taps_float32(const Taps* a) { taps<float>(*a); }
-void taps_float64(const Taps* a) { taps<double>(*a); }
+int taps_float32(const Taps* a) { return guarded([&] { taps<float>(*a); }); }
+int taps_float64(const Taps* a) { return guarded([&] { taps<double>(*a); }); }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <vector>
 
 typedef int64_t Int;
@@ -18,6 +19,17 @@ constexpr int kRows = 6, kColumns = 8;  // rows of a tile of products; columns o
 constexpr int kRows = 3, kColumns = 4;
 #endif
 constexpr Int kBlock = 60;  // rows of a block, a multiple of kRows
+
+// Runs a kernel. 1 where its buffers do not fit into memory: an exception must not leave the library, it would end the process.
+template <class F>
+int guarded(F kernel) {
+  try {
+    kernel();
+  } catch (const std::exception&) {
+    return 1;
+  }
+  return 0;
+}
 
 template <class T, int BYTES>
 struct Tiles {
@@ -127,8 +139,8 @@ struct Tiles {
 #endif
 #define EXPORT(NAME, STRUCTURE, KERNEL) \
   extern "C" { \
-  void NAME##_forward_float32(const STRUCTURE* a) { CALL(KERNEL, forward, float); } \
-  void NAME##_forward_float64(const STRUCTURE* a) { CALL(KERNEL, forward, double); } \
-  void NAME##_backward_float32(const STRUCTURE* a) { CALL(KERNEL, backward, float); } \
-  void NAME##_backward_float64(const STRUCTURE* a) { CALL(KERNEL, backward, double); } \
+  int NAME##_forward_float32(const STRUCTURE* a) { return guarded([&] { CALL(KERNEL, forward, float); }); } \
+  int NAME##_forward_float64(const STRUCTURE* a) { return guarded([&] { CALL(KERNEL, forward, double); }); } \
+  int NAME##_backward_float32(const STRUCTURE* a) { return guarded([&] { CALL(KERNEL, backward, float); }); } \
+  int NAME##_backward_float64(const STRUCTURE* a) { return guarded([&] { CALL(KERNEL, backward, double); }); } \
   }

@@ -25,6 +25,8 @@ def encode_graph(argv: Sequence[str] | None = None, prog: str | None = None) -> 
         edges_file, out = Path(args.edges), Path(args.output)
         if out.suffix != ".npy":
             raise UserError(f"-o {out}: expected a name that ends in .npy")
+        if out.parent.exists() and not out.parent.is_dir():
+            raise UserError(f"-o {out}: {out.parent} is no folder")
         if not edges_file.is_file():
             raise UserError(f"{edges_file}: there is no such file")
         for option in ("block", "chunk"):

@@ -15,7 +15,9 @@ Bytes, for N nodes, E directed edges, width F, c samples at a time, D columns: e
 
 from __future__ import annotations
 
+import copy
 import logging
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,8 +31,10 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from graphgps_pearl.errors import DataError, UserError
+from graphgps_pearl.files import is_full
 from graphgps_pearl.pearl import RPEARL
-from graphgps_pearl.pearl.operators import SHIFTS, degree_power
+from graphgps_pearl.pearl.checks import check_range
+from graphgps_pearl.pearl.operators import SHIFTS, degree_power, powers_grow
 from graphgps_pearl.pearl.phi import GINLayer, Layer, TapLayer
 from graphgps_pearl.pearl.signals import draw_samples, make_key
 from graphgps_pearl.pearl.statistics import Moments, merge_moments, sample_moments, statistics
@@ -60,6 +64,19 @@ class Part:
             yield slice(start, min(start + size, num_nodes))
 
 
+def _create(file: Path, shape: tuple[int, ...], dtype: Any) -> None:
+    """An array of zeros in a file. Its space is reserved: on a full disk, writing to the memory that a file
+    is mapped to ends the process (SIGBUS) instead of raising an error."""
+    np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape).flush()
+    if hasattr(os, "posix_fallocate"):
+        with file.open("r+b") as stream:
+            try:
+                os.posix_fallocate(stream.fileno(), 0, file.stat().st_size)
+            except OSError as error:
+                if is_full(error):  # else the file system cannot reserve space
+                    raise OSError(error.errno, error.strerror, str(file)) from error
+
+
 class Scratch:
     """Arrays in files of one folder, shared by all processes."""
 
@@ -73,7 +90,7 @@ class Scratch:
         if (name, shape) not in self._held:
             file = self.folder / f"{name}-{'x'.join(map(str, shape))}.npy"
             if self.part.rank == 0:
-                np.lib.format.open_memmap(file, mode="w+", dtype=dtype, shape=shape).flush()
+                _create(file, shape, dtype)
             self.part.meet()
             self._held[name, shape] = np.lib.format.open_memmap(file, mode="r+")
         return self._held[name, shape]
@@ -87,10 +104,10 @@ class Neighbours:
     sources: NDArray[np.int32]  # [E]
     out_degree: NDArray[np.float32]  # [N]
 
-    def rows(self, block: slice) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def rows(self, block: slice) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Starts [n + 1] and sources of a block's edges."""
         starts = self.starts[block.start : block.stop + 1]
-        return (starts - starts[0]).astype(np.int32), self.sources[starts[0] : starts[-1]]
+        return starts - starts[0], self.sources[starts[0] : starts[-1]]
 
     def sums(self, x: NDArray[np.float32], block: slice, weight: NDArray[np.float32] | None = None) -> Tensor:
         """Sums over the sources of x [N, C], each times its weight [N], for the nodes of a block: [n, C]."""
@@ -104,8 +121,11 @@ def read_edges(file: Path) -> NDArray[Any]:
     """A memory-mapped array of whole numbers, [2, E] or [E, 2], as [2, E]."""
     try:
         edges = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise DataError(f"{file}: is no .npy array ({error})") from error
+    if not isinstance(edges, np.ndarray):
+        edges.close()
+        raise DataError(f"{file}: is no .npy array but an archive of several; save the edges alone")
     if edges.ndim != 2 or 2 not in edges.shape or edges.dtype.kind not in "iu":
         raise DataError(f"{file}: {edges.dtype} {list(edges.shape)}, not whole numbers [2, E] or [E, 2]")
     return edges if edges.shape[0] == 2 else edges.T
@@ -115,7 +135,8 @@ def count_nodes(edges: NDArray[Any]) -> int:
     """One more than the largest node."""
     if not edges.shape[1]:
         raise DataError("there are no edges; --num-nodes N says how many nodes the graph has")
-    return 1 + max(int(edges[:, i : i + _EDGES].max()) for i in range(0, edges.shape[1], _EDGES))
+    largest = max(int(edges[:, i : i + _EDGES].max()) for i in range(0, edges.shape[1], _EDGES))
+    return max(1 + largest, 0)  # negative ones are refused where all edges are read
 
 
 def group_edges(edges: NDArray[Any], num_nodes: int, undirected: bool, scratch: Scratch) -> Neighbours:
@@ -211,9 +232,12 @@ class LargeGraphEncoder:
     ) -> None:
         if module.tap_norm is not None:
             raise UserError("tap_moments: is not offered for large graphs; use an encoding without it")
+        if num_nodes < 0:
+            raise UserError(f"{num_nodes} nodes: expected a whole number from 0 up; see --num-nodes")
         if num_nodes > np.iinfo(np.int32).max:
             raise UserError(f"{num_nodes:,} nodes: numbers of nodes are stored in 32 bits; split the graph")
-        self.module, self.num_nodes = module.float().eval(), num_nodes
+        # A copy: the module may be in training, in another precision or on another device.
+        self.module, self.num_nodes = copy.deepcopy(module).cpu().float().eval(), num_nodes
         self.block, self.chunk = block, chunk
         self.part = part or Part()
         self.scratch = Scratch(folder, self.part)
@@ -313,6 +337,8 @@ class LargeGraphEncoder:
                 sums = shift.sign * degree_power(degree, shift.a) * sums
                 if shift.diagonal != "zero":
                     sums = sums + (degree if shift.diagonal == "degree" else 1.0) * before
+                if powers_grow(self.module.gso):
+                    _check_range(sums)
                 y[block] = sums.numpy()
             self.part.meet()
             powers.append(y)
@@ -339,6 +365,13 @@ class LargeGraphEncoder:
             out[block] = share * pe.numpy() if first else out[block] + share * pe.numpy()
 
 
+def _check_range(taps: Tensor) -> None:
+    try:
+        check_range(taps)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+
+
 def encode_large_graph(
     module: RPEARL, edges: NDArray[Any], out: Path, num_nodes: int | None = None, **settings: Any
 ) -> Iterator[float]:
@@ -361,8 +394,7 @@ def encode_large_graph(
         partial = out.with_name(f".{out.name}.{Path(shared[0]).name}")
         try:
             if part.rank == 0:
-                shape = (nodes, module.dim_pe)
-                np.lib.format.open_memmap(partial, mode="w+", dtype=np.float32, shape=shape).flush()
+                _create(partial, (nodes, module.dim_pe), np.float32)
             part.meet()
             result = np.lib.format.open_memmap(partial, mode="r+")
             yield from encoder.encode(result)

@@ -49,6 +49,11 @@ SHIFTS = {
 }
 
 
+def powers_grow(name: str) -> bool:
+    """Whether powers of this operator may have large entries."""
+    return name not in ("sym_adjacency", "random_walk")
+
+
 def degree_power(degree: Tensor, exponent: float) -> Tensor:
     """:math:`d^{exponent}`, and 0 where the degree is 0 (1 everywhere if the exponent is 0)."""
     if exponent == 0:

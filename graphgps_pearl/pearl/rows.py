@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphgps_pearl.pearl.checks import check_range
 from graphgps_pearl.pearl.graphs import Graphs
-from graphgps_pearl.pearl.operators import SparseMatrix, graph_shift_operator, shifted, taps
+from graphgps_pearl.pearl.operators import SparseMatrix, graph_shift_operator, powers_grow, shifted, taps
 
 
 class Rows(Protocol):
@@ -92,11 +92,6 @@ class Operators:
         g = self.graphs
         return graph_shift_operator("adjacency", g.edge_index, g.num_nodes, self.dtype, g.edge_weight)
 
-    @property
-    def powers_grow(self) -> bool:
-        """Whether powers of S may have large entries."""
-        return self.gso not in ("sym_adjacency", "random_walk")
-
     def __getstate__(self) -> dict[str, Any]:
         """What is stored has the matrices that the forward and the backward pass will need."""
         _ = self.adjacency.t(), self.shift
@@ -113,7 +108,7 @@ class SampleRows(CachedTaps):
 
     def __init__(self, operators: Operators, num_samples: int) -> None:
         self.operators, self.graphs, self.num_samples = operators, operators.graphs, num_samples
-        self.num_graphs, self._powers_grow = self.graphs.num_graphs, operators.powers_grow
+        self.num_graphs, self._powers_grow = self.graphs.num_graphs, powers_grow(operators.gso)
 
     @property
     def graph(self) -> Tensor:
@@ -152,7 +147,7 @@ class PairRows(CachedTaps):
 
     def __init__(self, operators: Operators) -> None:
         self.operators, self.graphs = operators, operators.graphs
-        self.num_graphs, self._powers_grow = self.graphs.num_graphs, operators.powers_grow
+        self.num_graphs, self._powers_grow = self.graphs.num_graphs, powers_grow(operators.gso)
         self.size = self.graphs.node_sizes  # [N] pairs of each node
         self.bounds = torch.cat([self.size.new_zeros(1), self.size.cumsum(0)])  # [N + 1] row of (v, 0), and R
         self.num_rows = self.graphs.num_pairs

@@ -257,6 +257,8 @@ class RPEARL(PEARL):
         more = [f"num_samples={self.num_samples}", f"distribution={self.distribution!r}"]
         if self.chunk_size is not None:
             more.append(f"chunk_size={self.chunk_size}")
+        if self.eval_seed:
+            more.append(f"eval_seed={self.eval_seed}")
         if self.num_eval_draws > 1:
             more.append(f"num_eval_draws={self.num_eval_draws}")
         if self.tap_norm is not None:

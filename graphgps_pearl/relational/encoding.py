@@ -65,15 +65,22 @@ class HeteroPEARL(nn.Module):
         """The projected encodings by type, :obj:`[N_t, dim_out]`.
 
         Args:
-            edge_index: :obj:`[2, E]` by edge type; or a ``HeteroData``, which has all the arguments.
+            edge_index: :obj:`[2, E]` by edge type; or a ``HeteroData``, which has all the arguments that are
+                not given.
             num_nodes: :math:`N_t` by type; a type that is not there has none.
             n_id: the nodes' numbers in the whole database by type, for R-PEARL; without it, their positions.
             batch: the subgraph of every node by type, where there are several apart from each other.
         """
         if not isinstance(edge_index, Mapping):
-            data, edge_index = edge_index, edge_index.edge_index_dict
-            num_nodes = {name: data[name].num_nodes for name in data.node_types}
-            n_id, batch = (_column(data, key) for key in ("n_id", "batch"))
+            data = edge_index
+            if not hasattr(data, "edge_types"):
+                raise ValueError(f"expected edges by type or a HeteroData, got {type(data).__name__}")
+            stores = {kind: data[kind] for kind in data.edge_types}
+            edge_index = {kind: store.edge_index for kind, store in stores.items() if "edge_index" in store}
+            if num_nodes is None:
+                num_nodes = {name: data[name].num_nodes for name in data.node_types}
+            n_id = _column(data, "n_id") if n_id is None else n_id
+            batch = _column(data, "batch") if batch is None else batch
         if num_nodes is None:
             raise ValueError("edges by type need num_nodes, the number of nodes of each type")
         sizes = self._check(edge_index, num_nodes, {"n_id": n_id, "batch": batch})
@@ -101,14 +108,17 @@ class HeteroPEARL(nn.Module):
             raise ValueError(f"node types {sorted(unknown)} are none of {', '.join(self.node_types)}")
         sizes = {name: int(num_nodes.get(name) or 0) for name in self.node_types}
         for kind, edges in edge_index.items():
+            if edges.dim() != 2 or len(edges) != 2 or edges.is_floating_point():
+                found = f"{list(edges.shape)} of {edges.dtype}"
+                raise ValueError(f"edges {kind} must hold whole numbers [2, E], got {found}")
             for name, nodes in zip(kind[::2], edges, strict=True):
                 if nodes.numel() and not 0 <= int(nodes.min()) <= int(nodes.max()) < sizes[name]:
                     raise ValueError(f"edges {kind} have nodes that {name} with {sizes[name]} has not")
         for key, column in columns.items():
             for name, size in sizes.items():
-                found = size if column is None else len(column.get(name, ()))
-                if found != size:
-                    raise ValueError(f"{key} of {name} has {found} numbers for {size} nodes")
+                length = size if column is None else len(column.get(name, ()))
+                if length != size:
+                    raise ValueError(f"{key} of {name} has {length} numbers for {size} nodes")
         return list(sizes.values())
 
     def _flatten(self, edge_index: Mapping[tuple[str, str, str], Tensor], sizes: Sequence[int]) -> Tensor:

@@ -33,7 +33,8 @@ class TemporalSampler:
     """Subgraphs of all rows within some hops that are not later than the seed's time.
 
     Args:
-        data: the database, with ``time`` ``[N_t]`` (any whole-number unit) for the types that have one.
+        data: the database, with ``time`` ``[N_t]`` (any whole-number unit) for the types that have one. Edges
+            are followed from target to source: for both directions it has edges of both.
         num_hops: edges followed from the seed.
         num_neighbors: neighbours followed from a row, of every edge type: the latest ones. 0: all.
 
@@ -59,7 +60,7 @@ class TemporalSampler:
         return self.data[name].get("time")
 
     def _sorted(self, kind: EdgeType) -> _Neighbors:
-        source, target = self.data[kind].edge_index
+        source, target = self.data[kind].edge_index.long()
         time = self._time(kind[0])
         if time is None:
             time = torch.zeros(self.sizes[kind[0]], dtype=torch.long)

@@ -118,6 +118,12 @@ def _registered_loss(name: str, task_type: str) -> Loss:
         outcome = registered(pred, true)
         if outcome is None:
             raise ConfigError(f"model.loss_fun: the registered loss {name!r} does not apply to this task")
-        return outcome[0]
+        value = outcome if isinstance(outcome, Tensor) else outcome[0]  # GraphGym's give (loss, predictions)
+        if value.numel() != 1:
+            raise ConfigError(
+                f"model.loss_fun: the registered loss {name!r} gives {list(value.shape)} numbers; "
+                "it has to give one, such as their mean"
+            )
+        return value
 
     return loss

@@ -1,5 +1,7 @@
 """The encoding of a large graph, block by block, is that of the module on the whole graph."""
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,8 @@ import torch
 from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
 from graphgps_pearl.cli import main
-from graphgps_pearl.inference.large_graph import Part, encode_large_graph
+from graphgps_pearl.errors import UserError
+from graphgps_pearl.inference.large_graph import Neighbours, Part, encode_large_graph
 from graphgps_pearl.pearl import RPEARL
 
 NODES = 150
@@ -97,6 +100,34 @@ def test_the_command_counts_edges_in_both_directions(edges: np.ndarray, tmp_path
     assert torch.equal(to_undirected(torch.from_numpy(once)), to_undirected(torch.from_numpy(both.copy())))
 
 
+def test_the_module_stays_as_it_was(edges: np.ndarray, tmp_path: Path) -> None:
+    """Also in the middle of its training."""
+    module = module_of().double().train()
+    list(encode_large_graph(module, edges, tmp_path / "out.npy", NODES))
+    assert module.training and all(p.dtype == torch.float64 for p in module.parameters())
+    expected = module.eval()(torch.from_numpy(edges), num_nodes=NODES).detach().numpy()
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, rtol=2e-4, atol=2e-5)
+
+
+def test_taps_that_grow_too_large_are_refused_as_they_are_on_small_graphs(tmp_path: Path) -> None:
+    star = np.stack((np.zeros(5000, int), np.arange(1, 5001)))
+    module = module_of(num_taps=9, gso="laplacian", num_samples=1)
+    with pytest.raises(ValueError, match="the taps reach"):
+        module(torch.from_numpy(np.concatenate((star, star[::-1]), axis=1)))
+    with pytest.raises(UserError, match="the taps reach"):
+        list(encode_large_graph(module, star, tmp_path / "out.npy", undirected=True))
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_block_may_have_more_edges_than_32_bits_count() -> None:
+    many = 2**31 + 5
+    neighbours = Neighbours(
+        np.array([0, many, many]), np.broadcast_to(np.int32(1), many), np.zeros(2, np.float32)
+    )
+    starts, sources = neighbours.rows(slice(0, 2))
+    assert starts.tolist() == [0, many, many] and len(sources) == many
+
+
 def test_processes_share_the_blocks() -> None:
     for world_size in (1, 2, 3, 7):
         parts = [list(Part(rank, world_size).blocks(95, 20)) for rank in range(world_size)]
@@ -133,6 +164,8 @@ def test_two_processes_give_the_same_bits(edges: np.ndarray, tmp_path: Path) -> 
         (np.array([[0, 1], [1, 0]]), ["--block", "0"], "--block 0: expected a whole number from 1 up"),
         (np.array([[0, 1], [1, 0]]), ["--chunk", "-1"], "--chunk -1: expected a whole number from 1 up"),
         (np.array([[0, 1], [1, 0]]), ["--model", "x", "num_layers", "5"], "--model"),
+        (np.array([[0, 1], [1, 0]]), ["--num-nodes", "-1"], "-1 nodes"),
+        (np.full((2, 3), -7), [], "nodes -7 to -7"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path: Path, capsys, content, words, says) -> None:
@@ -140,3 +173,43 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys, content, words, says) -> 
     assert main(["encode-graph", str(tmp_path / "edges.npy"), "-o", str(tmp_path / "o.npy"), *words]) != 0
     error = capsys.readouterr().err.strip().splitlines()
     assert len(error) == 1 and says in error[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved")
+@pytest.mark.parametrize("limit", [1000, 3000])  # bytes: the scratch files, and the output, do not fit
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, capsys, monkeypatch, limit) -> None:
+    """Without space that is reserved, writing to a file in memory ends the process (SIGBUS)."""
+    file, out = tmp_path / "edges.npy", tmp_path / "out" / "out.npy"
+    np.save(file, np.array([[0, 1], [1, 0]]))
+    reserve = os.posix_fallocate
+
+    def full(descriptor: int, offset: int, length: int) -> None:
+        if length > limit:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        reserve(descriptor, offset, length)
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    words = ["--num-nodes", "100", "dim_pe", "32", "num_samples", "1", "hidden_dim", "4", "num_layers", "1"]
+    assert main(["encode-graph", str(file), "-o", str(out), *words]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1 and str(out.parent) in error[0] and "no space left" in error[0]
+    assert not any(out.parent.iterdir())
+
+
+def test_an_output_below_a_file_is_named(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "edges.npy"
+    np.save(file, np.array([[0, 1], [1, 0]]))
+    assert main(["encode-graph", str(file), "-o", str(file / "out.npy")]) == 2
+    assert capsys.readouterr().err.strip() == f"error: -o {file / 'out.npy'}: {file} is no folder"
+
+
+@pytest.mark.parametrize("kind", ["empty", "archive", "text"])
+def test_files_that_are_no_arrays_are_named(tmp_path: Path, capsys, kind: str) -> None:
+    file = tmp_path / "edges.npy"
+    file.write_text("0 1\n1 2\n" if kind == "text" else "")
+    if kind == "archive":
+        with file.open("wb") as stream:
+            np.savez(stream, edges=np.zeros((2, 3), int))
+    assert main(["encode-graph", str(file), "-o", str(tmp_path / "o.npy")]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1 and f"{file}: is no .npy array" in error[0]

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch_geometric.data import HeteroData
+from torch_geometric.data import Data, HeteroData
 
 from graphgps_pearl.pearl import BPEARL, RPEARL
 from graphgps_pearl.relational import HeteroPEARL
@@ -78,6 +78,25 @@ def test_subgraphs_of_one_batch_do_not_see_each_other() -> None:
         torch.testing.assert_close(together[name], apart, rtol=1e-10, atol=1e-10)
 
 
+def test_arguments_that_are_given_count_before_those_of_the_data() -> None:
+    data, pe = database(), HeteroPEARL(TYPES, 4, small()).double().eval()
+    other = {name: data[name].n_id + 100 for name in TYPES}
+    given = pe(data, n_id=other)
+    for name in TYPES:
+        data[name].n_id = other[name]
+    for name, rows in pe(data).items():
+        assert torch.equal(given[name], rows)
+    assert not torch.equal(given["user"], pe(database())["user"])
+
+
+def test_a_database_without_edges() -> None:
+    data, pe = HeteroData(), HeteroPEARL(TYPES, 4, small()).double().eval()
+    data["user"].num_nodes = 2
+    assert {name: rows.shape for name, rows in pe(data).items()} == {"user": (2, 4)}
+    data["user", "knows", "user"].edge_label_index = torch.tensor([[0], [1]])  # to be predicted, no edge
+    assert {name: rows.shape for name, rows in pe(data).items()} == {"user": (2, 4)}
+
+
 def test_the_default_is_the_papers() -> None:
     encoding = HeteroPEARL(TYPES, 4).encoding
     assert (encoding.num_samples, encoding.num_taps, len(encoding.phi.layers)) == (120, 7, 6)
@@ -92,6 +111,11 @@ def test_mistakes_are_named() -> None:
     sizes = dict(zip(TYPES, (2, 3), strict=False))
     with pytest.raises(ValueError, match="need num_nodes"):
         pe({bought: torch.tensor([[0], [0]])})
+    with pytest.raises(ValueError, match="edges by type or a HeteroData, got Data"):
+        pe(Data(edge_index=torch.tensor([[0], [0]]), num_nodes=1))
+    for wrong in (torch.zeros(3, 2, dtype=torch.long), torch.zeros(2, 3), torch.zeros(2, dtype=torch.long)):
+        with pytest.raises(ValueError, match=r"edges .* must hold whole numbers \[2, E\], got"):
+            pe({bought: wrong}, sizes)
     with pytest.raises(ValueError, match=r"node types \['shop'\]"):
         pe({(TYPES[0], "at", "shop"): torch.tensor([[0], [0]])}, sizes)
     for edge in ([2, 0], [0, 3], [-1, 0]):

@@ -95,6 +95,17 @@ def test_of_too_many_neighbours_the_latest_allowed_are_followed() -> None:
     assert len(times) > 4 and batch["order"].time.tolist() == latest.tolist()
 
 
+def test_edges_in_32_bits_are_the_same_edges() -> None:
+    """Rows and times together are more than 32 bits count."""
+    data, size = HeteroData(), 50_000
+    data["user"].num_nodes, data["order"].time = size, torch.arange(size)
+    seeds = torch.tensor([size - 1, 3])
+    for dtype in (torch.int64, torch.int32):
+        data["order", "of", "user"].edge_index = torch.arange(size, dtype=dtype).expand(2, -1)
+        batch = TemporalSampler(data, 1)("user", seeds, torch.tensor([size, size]))
+        assert batch["order"].n_id.tolist() == seeds.tolist()
+
+
 def test_attributes_that_are_not_rows_stay_out() -> None:
     data = database()
     data["user"].scale, data["user"].title = torch.tensor(2.0), "u" * 15

@@ -56,6 +56,19 @@ def test_a_registered_loss_is_found():
         del register.loss_dict["test_quartic"]
 
 
+def test_a_registered_loss_gives_one_number(monkeypatch):
+    """With the predictions, as GraphGym has it, or alone; one for each graph is not the first graph's."""
+    from torch_geometric.graphgym import register
+
+    pred, true = torch.tensor([[2.0], [4.0]]), torch.zeros(2, 1)
+    monkeypatch.setitem(register.loss_dict, "test_loss", lambda pred, true: (pred - true).abs().mean())
+    assert make_loss("test_loss", "regression")(pred, true) == 3
+    for each in (lambda pred, true: (pred - true).abs(), lambda pred, true: ((pred - true).abs(), pred)):
+        monkeypatch.setitem(register.loss_dict, "test_loss", each)
+        with pytest.raises(ConfigError, match=r"'test_loss' gives \[2, 1\] numbers"):
+            make_loss("test_loss", "regression")(pred, true)
+
+
 def test_unknown_names_say_what_there_is():
     with pytest.raises(ConfigError, match=r"model.loss_fun: 'l3'.*choose l1, mse, smoothl1"):
         make_loss("l3", "regression")

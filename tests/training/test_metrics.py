@@ -26,6 +26,16 @@ def test_regression_against_scikit_learn_and_scipy(regression):
     assert found["spearmanr"] == pytest.approx(sum(rho) / 3, rel=1e-5)
 
 
+@pytest.mark.parametrize("mean", [0, 1000, 10000])
+def test_r2_of_targets_far_from_zero(mean) -> None:
+    """Sums of squares in float32 gave R^2 above 1 here."""
+    torch.manual_seed(0)
+    true = mean + torch.randn(200, 1)
+    pred = true + 0.5 * torch.randn(200, 1)
+    expected = sk.r2_score(true.double(), pred.double())
+    assert compute_metrics(pred, true, "regression")["r2"] == pytest.approx(expected, rel=1e-5)
+
+
 def test_missing_labels_are_left_out(regression):
     pred, true = regression
     holed = true.clone()

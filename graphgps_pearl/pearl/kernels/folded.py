@@ -40,6 +40,7 @@ def evaluated(layer: GINLayer | TapLayer, x: Tensor, rows: Rows, residual: bool)
     """``layer(x, rows)``, plus each row's own value where ``residual``."""
     if isinstance(layer, TapLayer):
         h, eps, maps = layer.taps(x, rows), None, [_tap_map(layer)]
+        x = rows.own(x) if residual else x  # merged pairs: the taps have more rows than the signal
     else:
         h, eps, maps = product(rows.matrix, x), 1 + float(layer.eps), _gin_maps(layer)
     out = h.new_empty(h.size(0), layer.out_dim)

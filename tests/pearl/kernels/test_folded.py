@@ -37,8 +37,9 @@ def trained(pe: PEARL) -> PEARL:
         RPEARL(4, num_samples=7, end="linear", **SIZES),
         BPEARL(4, quotient=True, pool="sum+self", **SIZES),
         BPEARL(4, quotient=False, **SIZES),
+        BPEARL(4, quotient=True, **{**SIZES, "hidden_dim": 1}),  # the signal skips the taps
     ],
-    ids=["relu", "gelu", "none", "linear", "merged", "pairs"],
+    ids=["relu", "gelu", "none", "linear", "merged", "pairs", "one column"],
 )
 def test_evaluation(pe: PEARL, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folded, "_BLOCK", 700)  # several blocks
