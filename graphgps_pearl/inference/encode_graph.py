@@ -29,6 +29,8 @@ def encode_graph(argv: Sequence[str] | None = None, prog: str | None = None) -> 
             raise UserError(f"-o {out}: {out.parent} is no folder")
         if not edges_file.is_file():
             raise UserError(f"{edges_file}: there is no such file")
+        if out.exists() and out.samefile(edges_file):
+            raise UserError(f"-o {out}: is the file of the edges; choose another name")
         for option in ("block", "chunk"):
             if getattr(args, option) < 1:
                 raise UserError(f"--{option} {getattr(args, option)}: expected a whole number from 1 up")

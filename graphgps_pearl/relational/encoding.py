@@ -76,6 +76,9 @@ class HeteroPEARL(nn.Module):
             if not hasattr(data, "edge_types"):
                 raise ValueError(f"expected edges by type or a HeteroData, got {type(data).__name__}")
             stores = {kind: data[kind] for kind in data.edge_types}
+            for kind, store in stores.items():
+                if "edge_index" not in store and "adj_t" in store:
+                    raise ValueError(f"edges {kind} are stored as adj_t, which is not read; store edge_index")
             edge_index = {kind: store.edge_index for kind, store in stores.items() if "edge_index" in store}
             if num_nodes is None:
                 num_nodes = {name: data[name].num_nodes for name in data.node_types}

@@ -203,6 +203,14 @@ def test_an_output_below_a_file_is_named(tmp_path: Path, capsys) -> None:
     assert capsys.readouterr().err.strip() == f"error: -o {file / 'out.npy'}: {file} is no folder"
 
 
+def test_the_edges_are_not_overwritten(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "edges.npy"
+    np.save(file, np.array([[0, 1], [1, 0]]))
+    assert main(["encode-graph", str(file), "-o", str(tmp_path / "." / "edges.npy")]) == 2
+    assert "is the file of the edges; choose another name" in capsys.readouterr().err
+    assert np.load(file).tolist() == [[0, 1], [1, 0]]
+
+
 @pytest.mark.parametrize("kind", ["empty", "archive", "text"])
 def test_files_that_are_no_arrays_are_named(tmp_path: Path, capsys, kind: str) -> None:
     file = tmp_path / "edges.npy"

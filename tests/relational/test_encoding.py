@@ -113,6 +113,10 @@ def test_mistakes_are_named() -> None:
         pe({bought: torch.tensor([[0], [0]])})
     with pytest.raises(ValueError, match="edges by type or a HeteroData, got Data"):
         pe(Data(edge_index=torch.tensor([[0], [0]]), num_nodes=1))
+    compressed = HeteroData()
+    compressed[bought].adj_t = torch.eye(2).to_sparse_csr()
+    with pytest.raises(ValueError, match=r"stored as adj_t, which is not read; store edge_index"):
+        pe(compressed, sizes)
     for wrong in (torch.zeros(3, 2, dtype=torch.long), torch.zeros(2, 3), torch.zeros(2, dtype=torch.long)):
         with pytest.raises(ValueError, match=r"edges .* must hold whole numbers \[2, E\], got"):
             pe({bought: wrong}, sizes)
