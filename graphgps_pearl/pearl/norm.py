@@ -63,6 +63,9 @@ first_derivatives_of_norms = first_derivatives_only(
 )
 
 
+_FEW = 4096  # rows of nodes that torch's own norm is exact enough for
+
+
 class BatchNorm(nn.Module):
     r"""Batch normalisation over rows :obj:`[R, F]`, in evaluation with the running statistics.
 
@@ -101,9 +104,10 @@ class BatchNorm(nn.Module):
         if not self.training:
             return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         multiplicity = None if rows is None else rows.multiplicity
-        if self.reduce is None and x.device.type != "cpu" and x.size(0) > 1:
+        device = x.device.type != "cpu"
+        if self.reduce is None and x.size(0) > 1 and (device or (rows is None and x.size(0) <= _FEW)):
             if multiplicity is None:
-                # On a GPU torch's kernel adds in parallel, so its float32 sums are accurate; float64 is slow.
+                # Float32 sums of few rows are accurate, and those of a GPU, whose kernel adds in parallel.
                 statistics = self.running_mean, self.running_var, self.weight, self.bias
                 return F.batch_norm(x, *statistics, training=True, momentum=self.momentum, eps=self.eps)
             if (fast := weighted_norm(self, x, rows)) is not None:
