@@ -85,7 +85,8 @@ class GraphGymSource(Source):
             data = Data(
                 **{key: value for key, value in kept.items() if not key.endswith(("_graph_index", "_mask"))}
             )
-            data.y = _target(data.y, known.task_type, 1 if known.task == "graph" else int(data.num_nodes or 0))
+            rows = 1 if known.task == "graph" else int(data.num_nodes or 0)
+            data.y = _target(data.y, known.task_type, rows)
             return data
 
         return Items(self.cfg.dataset.name, len(dataset), graph, lambda i: f"graph {i}", splits)
