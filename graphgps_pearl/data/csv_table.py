@@ -51,9 +51,10 @@ def read_columns(file: Path, columns: Mapping[str, str]) -> CsvTable:
     table = CsvTable(file, [], [], {})
     with open_rows(file, columns) as rows:
         indices = [_index(file, rows.header, column, key) for column, key in columns.items()]
-        width = len(rows.header)
+        width = max(i for i, name in enumerate(rows.header, start=1) if name)  # spreadsheets add empty ones
         for row in rows:
-            if len(row) <= max(indices) or any(cell.strip() for cell in row[width:]):
+            # Of a row with too few cells it is not known which one is missing.
+            if len(row) < width or any(cell.strip() for cell in row[width:]):
                 table.short[len(table)] = f"has {len(row)} cells, the header has {width}"
                 row = []
             table.rows.append([row[index] for index in indices] if row else [])
