@@ -51,7 +51,8 @@ def read_columns(file: Path, columns: Mapping[str, str]) -> CsvTable:
     table = CsvTable(file, [], [], {})
     with open_rows(file, columns) as rows:
         indices = [_index(file, rows.header, column, key) for column, key in columns.items()]
-        width = max(i for i, name in enumerate(rows.header, start=1) if name)  # spreadsheets add empty ones
+        named = [i for i, name in enumerate(rows.header) if name]  # spreadsheets add columns without a name
+        width = 1 + max([*named, *indices])
         for row in rows:
             # Of a row with too few cells it is not known which one is missing.
             if len(row) < width or any(cell.strip() for cell in row[width:]):
