@@ -51,9 +51,11 @@ def read_columns(file: Path, columns: Mapping[str, str]) -> CsvTable:
     table = CsvTable(file, [], [], {})
     with open_rows(file, columns) as rows:
         indices = [_index(file, rows.header, column, key) for column, key in columns.items()]
-        width = len(rows.header)
+        named = [i for i, name in enumerate(rows.header) if name]  # spreadsheets add columns without a name
+        width = 1 + max([*named, *indices])
         for row in rows:
-            if len(row) <= max(indices) or any(cell.strip() for cell in row[width:]):
+            # Of a row with too few cells it is not known which one is missing.
+            if len(row) < width or any(cell.strip() for cell in row[width:]):
                 table.short[len(table)] = f"has {len(row)} cells, the header has {width}"
                 row = []
             table.rows.append([row[index] for index in indices] if row else [])

@@ -6,15 +6,18 @@ Nothing here runs unless a dataset that needs a download was asked for and its f
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shutil
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+
+import filelock
 
 from graphgps_pearl.data import cache
 from graphgps_pearl.data.base import Source
@@ -77,10 +80,32 @@ def checksums(source: Source, files: Mapping[str, Path]) -> dict[str, Any]:
 def fetch_zip(
     url: str, archive: Path, known_hash: str | None, members: Mapping[str, Path], most_bytes: int
 ) -> None:
-    """:func:`fetch_file`, and :func:`unzip` what it brings."""
-    fetch_file(url, archive, known_hash)
-    unzip(archive, members, most_bytes)
-    archive.unlink()
+    """:func:`fetch_file`, and :func:`unzip` what it brings, unless another process has just done so."""
+    with _alone(archive):
+        if all(target.is_file() for target in members.values()):
+            return
+        fetch_file(url, archive, known_hash)
+        unzip(archive, members, most_bytes)
+        archive.unlink()
+
+
+@contextlib.contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Hold a lock next to a file: a process that is done with it would remove it under another one."""
+    lock = filelock.FileLock(target.with_name(f".{target.name}.lock"))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            log.info("waiting for another process that downloads %s", target)
+            lock.acquire()
+    except OSError as error:
+        raise DataError(cache.write_failed(target, error)) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def unzip(archive: Path, members: Mapping[str, Path], most_bytes: int) -> None:

@@ -14,9 +14,10 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgps_pearl.data.base import TRAIN_VAL_TEST, DatasetSpec, Items, Source
+from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Items, Source
 from graphgps_pearl.errors import ConfigError
 
 
@@ -85,7 +86,7 @@ class GraphGymSource(Source):
                 **{key: value for key, value in kept.items() if not key.endswith(("_graph_index", "_mask"))}
             )
             rows = 1 if known.task == "graph" else int(data.num_nodes or 0)
-            data.y = data.y.view(rows, -1) if data.y.is_floating_point() else data.y.view(-1)
+            data.y = _target(data.y, known.task_type, rows)
             return data
 
         return Items(self.cfg.dataset.name, len(dataset), graph, lambda i: f"graph {i}", splits)
@@ -101,6 +102,23 @@ class GraphGymSource(Source):
         return {
             name: mask.nonzero().flatten().tolist() for name, mask in zip(TRAIN_VAL_TEST, chosen, strict=True)
         }
+
+
+def _target(y: Any, task_type: str, rows: int) -> Tensor:
+    """Classes as whole numbers [rows], other targets as real ones [rows, dim_out], however y has them."""
+    if y is None:
+        raise BadRowError("has no y")
+    y = torch.as_tensor(y)
+    if task_type == "subtoken_prediction":
+        return y.view(rows, -1)
+    if task_type != "classification":
+        return (y if y.is_floating_point() else y.float()).view(rows, -1)
+    if y.numel() != rows:
+        raise BadRowError(f"y has {y.numel()} values, not one class for each of {rows}")
+    classes = y.view(-1).nan_to_num(-1) if y.is_floating_point() else y.view(-1)  # NaN: not known
+    if y.is_floating_point() and bool((fractions := classes != classes.round()).any()):
+        raise BadRowError(f"its class is {float(classes[fractions][0]):g}, which is no whole number")
+    return classes.long()
 
 
 def _splits_of(dataset: Any) -> dict[str, Sequence[int]] | None:

@@ -57,7 +57,7 @@ def baseline(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         file = config.find(args.file)
         cfg = config.load(file, args.overrides)
         out_dir, kind = Path(cfg.out_dir), "ecfp-all" if args.with_validation else "ecfp"
-        tag = f"{kind}-{cfg.name_tag}" if cfg.name_tag else kind
+        tag = f"{cfg.name_tag}-{kind}" if cfg.name_tag else kind  # compare looks for <its name>-ecfp
         folder = RunFolder(config_folder(out_dir, file, tag) / str(cfg.seed))
         text = config.dump(_described(cfg, kind))
         finished = None if args.overwrite or not folder.is_same(text) else folder.read_result()

@@ -66,7 +66,7 @@ def _change(folder: Path, config_text: str, ignored: frozenset[str]) -> str | No
     if not (run.result.exists() or run.last.exists()):
         return None
     try:
-        old = settings(run.config.read_text())
-    except (yaml.YAMLError, ValueError, AttributeError, TypeError, OSError):
+        old = settings(run.read(run.config))
+    except (yaml.YAMLError, ValueError, AttributeError, TypeError, OSError, UserError):
         return "a config.yaml that cannot be read"
     return first_change(old, settings(config_text), REPEAT_KEYS | ignored)

@@ -146,7 +146,8 @@ def _start(job: Job, *, alone: bool) -> _Running:
     _await_end_of_former(job)
     environment = dict(os.environ) if alone else {"OMP_NUM_THREADS": "1", **os.environ}
     job.folder.parent.mkdir(parents=True, exist_ok=True)
-    (job.folder / FAILURE).unlink(missing_ok=True)
+    for folder in job.folders:
+        (folder / FAILURE).unlink(missing_ok=True)
     log = new_log(job.folder)
     with log.open("wb") as file:
         # A session of its own: Ctrl-C comes here, and here it is decided how runs end.
@@ -175,9 +176,11 @@ def _finish(one: _Running) -> Ending:
     one.process.stdin.close()
     ending = _ending(one.process.returncode, one.reason, one.log)
     if ending.state in ("stopped", "failed"):
-        one.job.folder.mkdir(parents=True, exist_ok=True)
+        folders = one.job.folders  # of folds, those before the one that ended early are finished
+        folder = next((f for f in folders if not RunFolder(f).result.exists()), folders[-1])
+        folder.mkdir(parents=True, exist_ok=True)
         text = ending.said if one.reason else f"{ending.said} (see {one.log})\n"
-        (one.job.folder / FAILURE).write_text(text)
+        (folder / FAILURE).write_text(text)
     return ending
 
 

@@ -56,13 +56,13 @@ def evaluate_samples(argv: Sequence[str] | None = None, prog: str | None = None)
         from graphgps_pearl.experiments.sample_evaluation import evaluate
 
         name, points = evaluate(args.run, sorted(set(args.samples)), args.tables, args.split)
-        files = write(args.run, name, points)
         rows = [
             [str(m), str(spread([p.metric for p in some])), str(spread([p.error for p in some]))]
             for m, some in by_samples(points)
         ]
         print(f"\n{text_table(['samples', name.replace('_', ' '), 'encoding error'], rows)}\n")
-        print("\n".join(f"written: {file}" for file in files))
+        # After the table: where the folder cannot be written, that is what the evaluation has come to.
+        print("\n".join(f"written: {file}" for file in write(args.run, name, points)))
 
     return run_command(work)
 

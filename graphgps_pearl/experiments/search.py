@@ -242,7 +242,10 @@ class Search:
 
         twin = self._twin(trial)
         if twin is not None:
-            return twin.value, TrialState.COMPLETE, f"has the settings of trial {_folder_number(twin)}"
+            said = f"has the settings of trial {_folder_number(twin)}"
+            if twin.state == TrialState.PRUNED:  # its value is that of the epoch where it ended
+                return None, TrialState.PRUNED, f"{said}, which was ended early"
+            return twin.value, TrialState.COMPLETE, said
         try:
             config.load(self.file, job.overrides)
         except ConfigError as error:
@@ -264,7 +267,7 @@ class Search:
             raise UserError(f"{self.failures} trials in a row failed; the last: {said}")
 
     def _twin(self, trial: Trial) -> Any:
-        """A trial that was trained to its end with the same settings."""
+        """A trial that was trained with the same settings, to its end or until it was pruned."""
         done = (t for t in self.study.trials if t.value is not None and t.params == trial.params)
         return next(done, None)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphgps_pearl.data import molecules
 from graphgps_pearl.errors import DataError, UserError
+from graphgps_pearl.files import write_atomically
 from graphgps_pearl.inference.model import Encodings
 
 _MOST = 12
@@ -49,7 +50,7 @@ def draw_encodings(
     values = project([parts[i] for i in rows], component)
     picture = draw_grid([encodings.smiles[i].strip() for i in rows], values)
     try:
-        path.write_bytes(picture)
+        write_atomically(path, picture)
     except OSError as error:
         raise DataError(f"{path}: cannot be written ({error.strerror or error})") from error
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.escaping import csv_cell, printable
+from graphgps_pearl.files import write_atomically
 
 if TYPE_CHECKING:
     from graphgps_pearl.inference.model import Encodings
@@ -61,11 +62,12 @@ class PredictionWriter:
         if self._temporary is None or self.path is None:
             self._stream.flush()
             return
-        self._stream.close()
         complete = kind is None or (issubclass(kind, UserError) and getattr(error, "code", 2) == 1)
-        if complete and self._written:
-            self._temporary.replace(self.path)
-        else:
+        try:
+            self._stream.close()
+            if complete and self._written:
+                self._temporary.replace(self.path)
+        finally:
             self._temporary.unlink(missing_ok=True)
 
     def header(self, kept: Sequence[str], predicted: Sequence[str], *, with_spread: bool) -> None:
@@ -114,7 +116,6 @@ def write_encodings(encodings: Encodings, path: Path) -> None:
     }
     arrays |= {"smiles": np.array(encodings.smiles), "starts": starts}
     try:
-        with path.open("wb") as file:
-            np.savez_compressed(file, **arrays)
+        write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
     except OSError as error:
         raise DataError(f"{path}: cannot be written ({error.strerror or error})") from error

@@ -155,6 +155,7 @@ class RunFolder:
             self.write(self.config, config_text)
         for name, content in (("versions.json", versions()), ("machine.json", machine())):
             self.write(self.path / name, json.dumps(content, indent=2) + "\n")
+        (self.path / FAILURE).unlink(missing_ok=True)  # it was of the start before
 
     def _has_begun(self) -> bool:
         return any(p.exists() for p in (self.last, self.previous, self.best, self.result))

@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import shutil
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -9,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from graphgps_pearl import data
-from graphgps_pearl.data.download import unzip
+from graphgps_pearl.data import download
+from graphgps_pearl.data.download import fetch_zip, unzip
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.unpacking import open_gzip
 
@@ -53,6 +56,43 @@ def test_an_archive_that_unpacks_to_too_much_leaves_nothing(tmp_path: Path) -> N
     with pytest.raises(DataError, match=r"a\.zip: unpacks to more than"):
         unzip(archive, {"x": tmp_path / "raw" / "x", "y": tmp_path / "raw" / "y"}, 1000)
     assert [path.name for path in (tmp_path / "raw").iterdir()] == ["x"]
+
+
+def test_two_processes_may_fetch_the_same_archive_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = write_zip(tmp_path / "public.zip", {"x": b"train"})
+    fetched, both_have_it = [], threading.Barrier(2)
+
+    def fetch(url: str, archive: Path, known: str | None) -> None:
+        fetched.append(url)
+        archive.parent.mkdir(exist_ok=True)
+        shutil.copy(public, archive)
+        try:
+            both_have_it.wait(timeout=0.5)
+        except threading.BrokenBarrierError:  # the other one waits for this one to end
+            both_have_it.reset()
+
+    monkeypatch.setattr(download, "fetch_file", fetch)
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            fetch_zip(
+                "https://a/b.zip", tmp_path / "data" / "b.zip", None, {"x": tmp_path / "data" / "x"}, 100
+            )
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert fetched == ["https://a/b.zip"]  # once
+    assert (tmp_path / "data" / "x").read_bytes() == b"train"
+    assert not (tmp_path / "data" / "b.zip").exists()
 
 
 def bomb(file: Path, megabytes: int) -> Path:

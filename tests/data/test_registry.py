@@ -115,3 +115,40 @@ def test_a_split_of_a_loader_has_graphs_that_are_there(make_cfg, monkeypatch, ca
     theirs.split_idxs = ([0, 1, 2], [3], [4, 5, outside])
     with pytest.raises(DataError, match=f"split 'test' of own has graph {outside}, there are 0 to 5"):
         data.load(cfg)
+
+
+@pytest.mark.parametrize(
+    ("task_type", "y", "expected", "dim_out"),
+    [
+        ("regression", torch.tensor([7]), torch.tensor([[7.0]]), 1),
+        ("regression", 7, torch.tensor([[7.0]]), 1),
+        ("classification_binary", torch.tensor([[1]]), torch.tensor([[1.0]]), 1),
+        ("classification_multilabel", torch.tensor([[1, 0, 1]]), torch.tensor([[1.0, 0.0, 1.0]]), 3),
+        ("classification", torch.tensor([2.0]), torch.tensor([2]), 3),
+        ("classification", torch.tensor([[2]]), torch.tensor([2]), 3),
+    ],
+)
+def test_targets_of_a_loader_are_those_of_the_task_whatever_numbers_they_are(
+    make_cfg, monkeypatch, task_type, y, expected, dim_out
+) -> None:
+    graph = Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0, dtype=torch.long), y=y)
+    monkeypatch.setitem(register.loader_dict, "theirs", lambda *_: [graph] * 10)
+    bundle = data.load(make_cfg("Theirs", "own", task_type=task_type, split_mode="random"))
+    found = bundle.splits["train"][0].y
+    assert found.dtype == expected.dtype and torch.equal(found, expected)
+    assert bundle.spec.dim_out == dim_out
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        (torch.tensor([0.5]), "its class is 0.5, which is no whole number"),
+        (torch.tensor([[0, 1, 0]]), "y has 3 values, not one class for each of 1"),
+        (None, "has no y"),
+    ],
+)
+def test_a_loaders_graph_without_a_class_is_named(make_cfg, monkeypatch, y, said: str) -> None:
+    graph = Data(x=torch.ones(2, 1), edge_index=torch.zeros(2, 0, dtype=torch.long), y=y)
+    monkeypatch.setitem(register.loader_dict, "theirs", lambda *_: [graph] * 10)
+    with pytest.raises(DataError, match=f"the first is graph 0 of own: {said}"):
+        data.load(make_cfg("Theirs", "own", task_type="classification", split_mode="random"))

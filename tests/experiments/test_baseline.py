@@ -14,6 +14,7 @@ from rdkit.Chem import MolFromSmiles, rdFingerprintGenerator
 from graphgps_pearl import config, data
 from graphgps_pearl.cli import main
 from graphgps_pearl.data.fingerprints import Fingerprints
+from graphgps_pearl.experiments import compare
 from graphgps_pearl.report.comparison import compare_all
 from graphgps_pearl.report.groups import grouped
 from graphgps_pearl.runs.results import find_runs
@@ -53,6 +54,12 @@ def test_it_is_one_more_row_of_a_comparison(tmp_path: Path) -> None:
     assert comparison.lines[0].metrics["test"].mean == alone["best"]["test_mae"]
     assert main(["baseline", "quickstart", *common]) == 0  # finished: nothing is fitted again
     assert result(tmp_path, "quickstart-ecfp") == alone
+
+
+def test_compare_finds_the_baseline_of_a_config_with_a_tag(tmp_path: Path) -> None:
+    assert main(["baseline", "quickstart", *words(tmp_path, "dataset.subset", 60, "name_tag", "mine")]) == 0
+    runs = tmp_path / "runs"
+    assert compare._fingerprints(runs, ["quickstart", "quickstart-mine"]) == ["quickstart-mine-ecfp"]
 
 
 @pytest.mark.slow

@@ -11,7 +11,9 @@ import pytest
 from helpers.small_runs import CONFIG
 
 from graphgps_pearl import config
+from graphgps_pearl.errors import UserError
 from graphgps_pearl.experiments import compare as compare_module
+from graphgps_pearl.experiments.check import require_same
 from graphgps_pearl.experiments.compare import compare as compare_command
 from graphgps_pearl.experiments.compare import plan, with_encoders
 from graphgps_pearl.runs.folder import RunFolder
@@ -33,6 +35,16 @@ def test_folds_are_not_multiplied_by_seeds(capsys):
     assert compare_command([str(file), "--seeds", "2"]) == 2
     assert "csl-none.yaml has a run for each of run_multiple_splits already" in capsys.readouterr().err
     assert [job.folder.name for job in plan([file], 1, [])] == ["0"]
+
+
+@pytest.mark.parametrize("text", ["gt: [1\n", "gt: &a 3\n", "- 1\n"])
+def test_a_run_whose_config_cannot_be_read_is_named_before_the_first_run(tmp_path, text):
+    run = RunFolder(tmp_path / "small" / "0")
+    run.path.mkdir(parents=True)
+    run.last.touch()
+    run.config.write_text(text)
+    with pytest.raises(UserError, match=r"small/0 holds a run with a config.yaml that cannot be read"):
+        require_same(run.path, config.dump(config.defaults()))
 
 
 def test_encoders_take_their_settings_from_the_config_beside_the_base():

@@ -44,6 +44,16 @@ def test_a_failure_leaves_its_last_line_and_is_forgotten_when_a_retry_works(star
     assert not note.exists()
 
 
+def test_a_failure_of_folds_is_noted_at_the_fold_that_is_not_finished(tmp_path):
+    for fold in (0, 1):
+        (tmp_path / "c" / str(fold)).mkdir(parents=True)
+    (tmp_path / "c" / "0" / "result.json").write_text("{}")
+    for text, left in (("raise SystemExit('error: out of luck')", ["1"]), ("pass", [])):
+        job = Script(tmp_path / "c.yaml", 0, (text,), tmp_path / "c" / "0", folds=(0, 1, 2))
+        run_jobs([job], 1, lambda *_: None)
+        assert [note.parent.name for note in (tmp_path / "c").glob("*/failed.txt")] == left
+
+
 def test_every_start_has_a_log_of_its_own(start, tmp_path):
     for text in ("one", "two", "three"):
         start(f"print({text!r})")

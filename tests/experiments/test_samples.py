@@ -1,5 +1,6 @@
 """One R-PEARL model with other numbers of samples: nothing is trained, and the error falls as it should."""
 
+import errno
 import json
 import math
 import shutil
@@ -8,9 +9,10 @@ import pytest
 from helpers.small_runs import SmallRuns
 
 from graphgps_pearl import cli
+from graphgps_pearl.experiments import sample_evaluation, samples
 from graphgps_pearl.report.command import report
 from graphgps_pearl.report.molecules import draw
-from graphgps_pearl.report.samples import read
+from graphgps_pearl.report.samples import Point, read
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +73,16 @@ def test_mistakes_are_one_line(trained, capsys, overrides, said):
     error = capsys.readouterr().err.strip()
     assert said in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_folder_that_cannot_be_written_does_not_lose_the_table(tmp_path, monkeypatch, capsys):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / "samples.csv"))
+
+    points = [Point(5, 0, 0.25, 0.5)]
+    monkeypatch.setattr(sample_evaluation, "evaluate", lambda *_: ("test_mae", points))
+    monkeypatch.setattr(samples, "write", refuse)
+    assert cli.main(["evaluate-samples", str(tmp_path)]) == 2
+    shown = capsys.readouterr()
+    assert "0.2500" in shown.out
+    assert "samples.csv: read-only file system" in shown.err

@@ -158,12 +158,11 @@ def test_an_interrupted_search_goes_on_with_the_trial_that_was_running(folder, m
     assert len(finished.jobs) == 2
 
 
-def test_a_trial_behind_the_median_is_ended_early_and_the_report_says_so(folder, monkeypatch, capsys):
+def propose(monkeypatch, rates: list[float]) -> None:
+    """Let the search try these learning rates, one after the other."""
     import optuna
 
     class Given(optuna.samplers.BaseSampler):
-        """Rates one after the other, the fifth far off."""
-
         def infer_relative_search_space(self, study, trial):
             return {}
 
@@ -171,9 +170,13 @@ def test_a_trial_behind_the_median_is_ended_early_and_the_report_says_so(folder,
             return {}
 
         def sample_independent(self, study, trial, name, distribution):
-            return [1e-3, 2e-3, 3e-3, 1.1e-3, 1e-2][trial.number]
+            return rates[trial.number]
 
     monkeypatch.setattr(optuna.samplers, "TPESampler", lambda **_: Given())
+
+
+def test_a_trial_behind_the_median_is_ended_early_and_the_report_says_so(folder, monkeypatch, capsys):
+    propose(monkeypatch, [1e-3, 2e-3, 3e-3, 1.1e-3, 1e-2])
     runs = Runs()
     assert run(monkeypatch, runs, "--keys", RATE, "--trials", "5") == 0
     assert (
@@ -184,6 +187,16 @@ def test_a_trial_behind_the_median_is_ended_early_and_the_report_says_so(folder,
     (runs.jobs[4].folder / "failed.txt").write_text("pruned after epoch 1")  # as the process's keeper does
     states = [run.state for some in find_runs(folder / "results" / "search-small").values() for run in some]
     assert states == ["finished"] * 4 + ["pruned after epoch 1"]
+
+
+def test_settings_that_were_pruned_do_not_count_as_trained_when_proposed_again(folder, monkeypatch, capsys):
+    propose(monkeypatch, [1e-3, 2e-3, 3e-3, 1.1e-3, 1e-2, 1e-2])
+    runs = Runs()
+    assert run(monkeypatch, runs, "--keys", RATE, "--trials", "6") == 0
+    said = capsys.readouterr().out
+    assert len(runs.jobs) == 5
+    assert "small-trial-005, seed 0: has the settings of trial 4, which was ended early" in said
+    assert "(4 trained to the end, 2 ended early or not begun, 0 failed)" in said
 
 
 def test_what_cannot_be_trained_is_said_and_the_search_goes_on(folder, monkeypatch, capsys):

@@ -1,12 +1,17 @@
 """The CSV of predictions: the input's columns as they were, the model's names as text."""
 
 import csv
+import errno
 import io
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from graphgps_pearl.errors import DataError
+from graphgps_pearl.inference.draw import draw_encodings
 from graphgps_pearl.inference.model import Encodings
 from graphgps_pearl.inference.output import PredictionWriter, write_encodings
 
@@ -29,6 +34,42 @@ def test_encodings_without_dim_pe_and_a_bad_row_are_written(tmp_path: Path):
     arrays = {"EquivStableLapPE": [np.ones((3, 64), np.float32), np.zeros((0, 0), np.float32)]}
     write_encodings(Encodings(["CCO", "C("], arrays, {1: "does not parse"}), tmp_path / "out.npz")
     assert np.load(tmp_path / "out.npz")["EquivStableLapPE"].shape == (3, 64)
+
+
+def fail(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_leaves_the_earlier_encodings_and_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    found = Encodings(["CCO"], {"RWSE": [np.eye(3, dtype=np.float32)]})
+    written = {tmp_path / "out.npz": write_encodings, tmp_path / "out.png": draw_encodings}
+    for path, write in written.items():
+        write(found, path)
+    before = {path: path.read_bytes() for path in written}
+    monkeypatch.setattr(os, "fsync", fail)  # after all bytes are in the file
+    monkeypatch.setattr(np, "savez_compressed", lambda file, **_: file.write(b"a part") and fail())
+    for path, write in written.items():
+        with pytest.raises(DataError, match=f"{path.name}: cannot be written .No space left on device."):
+            write(found, path)
+        assert path.read_bytes() == before[path]
+    assert sorted(tmp_path.iterdir()) == sorted(written)
+
+
+def test_a_full_disk_leaves_no_part_of_the_predictions(tmp_path: Path):
+    class Full(io.StringIO):
+        def close(self) -> None:
+            fail()
+
+    with (
+        pytest.raises(OSError, match="No space left"),
+        PredictionWriter(str(tmp_path / "out.csv"), "-") as writer,
+    ):
+        writer.header(["smiles"], ["pred_y"], with_spread=False)
+        writer._stream.close()
+        writer._stream = Full()  # what is left in the buffer has no place
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_terminal_gets_no_control_characters(monkeypatch):

@@ -6,8 +6,8 @@ import pytest
 from graphgps_pearl import config
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.files import DamagedFileError
-from graphgps_pearl.runs.folder import RunFolder
-from graphgps_pearl.runs.results import readable
+from graphgps_pearl.runs.folder import FAILURE, RunFolder
+from graphgps_pearl.runs.results import read_run, readable
 
 CONFIG = "seed: 0\ngt:\n  layers: 3\nnum_workers: 0\n"
 
@@ -22,6 +22,16 @@ def test_a_changed_config_is_refused_by_key_once_there_is_something_to_lose(tmp_
         folder.open(CONFIG.replace("3", "5"))
     folder.open(CONFIG.replace("3", "5"), overwrite=True)
     assert not folder.last.exists()
+
+
+def test_a_run_that_goes_on_is_no_longer_called_failed(tmp_path):
+    folder = RunFolder(tmp_path / "run" / "0")
+    text = config.dump(config.defaults())
+    folder.open(text)
+    (folder.path / FAILURE).write_text("error: out of memory (see 0.log)")  # as compare leaves it
+    assert read_run(folder.path).state.startswith("failed: error: out of memory")
+    folder.open(text)  # train, by hand
+    assert read_run(folder.path).state == "unfinished, 0 of 200 epochs"
 
 
 def test_a_key_that_came_later_was_at_its_default(tmp_path):

@@ -49,7 +49,7 @@ _SPLIT_WORDS |= dict.fromkeys(("val", "valid", "validation"), "val") | {"test": 
 class CsvFile(Source):
     """Molecules of a CSV file; features OGB's or AttentiveFP's."""
 
-    version = 4
+    version = 5
     own_split_modes = ("standard", "scaffold", "size")
 
     def spec(self) -> DatasetSpec:

@@ -187,7 +187,18 @@ def test_cells_that_no_column_has_are_a_bad_row(make_cfg, tmp_path: Path) -> Non
         data.load(cfg)
 
 
+def test_a_row_with_too_few_cells_is_bad_though_a_target_is_among_them(make_cfg, tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"  # line 3 lacks its name: its y is where another row has z
+    rows = "".join(f"{'C' * (i + 3)},a,1.5,9\n" for i in range(8))
+    file.write_text(f"smiles,name,y,z\nCCO,a,1.5,9\nCC,1.5,9\n{rows}")
+    with pytest.raises(DataError, match=r"line 3 of .*: has 3 cells, the header has 4"):
+        data.load(make_cfg("csv", "mine", path=file, target_columns=["y"], split_mode="random"))
+
+
 def test_where_every_row_is_bad_the_first_is_shown(make_cfg, tmp_path: Path) -> None:
+    empty = write(tmp_path / "mine.csv", "smiles,logS,,", [f"{s},1" for s in SMILES])  # names of no column
+    settings = {"target_columns": ["logS"], "split_mode": "random"}
+    assert len(data.load(make_cfg("csv", "mine", path=empty, **settings)).skipped) == 0
     file = write(tmp_path / "mine.csv", "smiles,logS", [f"{s},1,5" for s in SMILES])
     with pytest.raises(DataError, match=r"no usable rows \(line 2 has 3 cells, the header has 2\)"):
         data.load(make_cfg("csv", "mine", path=file, split_mode="random"))
