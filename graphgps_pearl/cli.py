@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from graphgps_pearl import __version__
 from graphgps_pearl.command import run_command
-from graphgps_pearl.errors import ConfigError, UserError
+from graphgps_pearl.errors import UserError
 from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.terminal import columns
 
@@ -89,9 +89,10 @@ def _mark_done(file: Path) -> None:
 
 def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> None:
     """Train every seed (or every split of ``run_multiple_splits``), then aggregate."""
+    from graphgps_pearl import config
     from graphgps_pearl.runs.folder import RunFolder, config_folder
 
-    out_dir, runs = Path(cfg.out_dir), run_configs(cfg, repeat)
+    out_dir, runs = Path(cfg.out_dir), config.runs(cfg, repeat)
     folder = config_folder(out_dir, cfg_file, cfg.name_tag)
     if os.environ.get("RANK", "0") == "0":  # before the imports, which take seconds
         print(f"{folder.name}: {len(runs)} run(s), results in {folder}", flush=True)
@@ -124,19 +125,6 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
         print(f"{len(summary['seeds'])} runs of {summary['config']}, mean ± standard deviation\n")
         print(text_table(*aggregate_rows(summary), columns()) + "\n" + describe_folds(summary))
     print(f"results: {folder}\ncurves:  tensorboard --logdir {out_dir} --host localhost")
-
-
-def run_configs(cfg: CfgNode, repeat: int) -> list[tuple[int, CfgNode]]:
-    """(folder name, config) of every run: one per seed, or one per split of ``run_multiple_splits``."""
-    from graphgps_pearl import config
-
-    if not cfg.run_multiple_splits:
-        return [(cfg.seed + i, config.override(cfg, ["seed", cfg.seed + i])) for i in range(repeat)]
-    if repeat > 1:
-        raise ConfigError("--repeat goes with one split; run_multiple_splits already names several runs")
-    return [
-        (index, config.override(cfg, ["dataset.split_index", index])) for index in cfg.run_multiple_splits
-    ]
 
 
 def configs(argv: Sequence[str] | None = None, prog: str | None = None) -> int:

@@ -33,8 +33,8 @@ class Rows:
         # Strict: else a quote that is not closed swallows the rows up to the next one, without a word.
         self._reader = csv.reader(lines, delimiter=separator, strict=True)
         self._name = name
-        header = next(self._rows(), None)
-        if not header:
+        header = next(iter(self), None)
+        if header is None:
             raise DataError(f"{name}: is empty; a table with a header line is expected")
         self.header = [column.strip() for column in header]
 
@@ -94,9 +94,19 @@ def reading(name: str) -> Iterator[None]:
 def open_rows(file: Path, wanted: Collection[str]) -> Iterator[Rows]:
     """The rows of a file whose header has one of the ``wanted`` columns."""
     with open_text(file) as stream:
-        first = next(stream, "")
-        separator = separator_of(first, file.name, wanted) or default_separator(file.name)
-        yield Rows(chain([first], stream), separator, str(file))
+        head = header_lines(stream)
+        separator = separator_of(head[-1], file.name, wanted) or default_separator(file.name)
+        yield Rows(chain(head, stream), separator, str(file))
+
+
+def header_lines(lines: Iterator[str]) -> list[str]:
+    """The lines up to the first that is not blank, the header; that is "" where there is none."""
+    head = []
+    for line in lines:
+        head.append(line)
+        if line.strip():
+            return head
+    return [*head, ""]
 
 
 def default_separator(name: str) -> str:

@@ -6,7 +6,7 @@ file means the same here. :data:`SCHEMA` has every key with its type, range and 
 """
 
 from graphgps_pearl.config.key import Key
-from graphgps_pearl.config.loading import activate, dump, load, override, parse, read, unused
+from graphgps_pearl.config.loading import activate, dump, load, override, parse, read, runs, unused
 from graphgps_pearl.config.posenc import kernel_times
 from graphgps_pearl.config.resolving import encodings
 from graphgps_pearl.config.rules import check
@@ -31,6 +31,7 @@ __all__ = [
     "override",
     "parse",
     "read",
+    "runs",
     "shown",
     "unused",
 ]

@@ -93,6 +93,16 @@ def override(cfg: CfgNode, overrides: Iterable[object]) -> CfgNode:
     return _finish(copy, list(_pairs(overrides)), dict.fromkeys(SCHEMA, 1), COMMAND_LINE)
 
 
+def runs(cfg: CfgNode, repeat: int = 1) -> list[tuple[int, CfgNode]]:
+    """(folder name, config) of every run: one per seed, or one per split of ``run_multiple_splits``."""
+    folds = cfg.run_multiple_splits
+    if not folds:
+        return [(cfg.seed + i, override(cfg, ["seed", cfg.seed + i])) for i in range(repeat)]
+    if repeat > 1:
+        raise ConfigError("--repeat goes with one split; run_multiple_splits already names several runs")
+    return [(fold, override(cfg, ["dataset.split_index", fold])) for fold in folds]
+
+
 def read(key: str, text: str) -> Value:
     """The value that ``KEY TEXT`` on the command line would give a key, by itself."""
     (setting,) = _pairs([key, text])

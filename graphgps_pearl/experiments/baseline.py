@@ -26,7 +26,7 @@ from graphgps_pearl.data.fingerprints import Fingerprints
 from graphgps_pearl.errors import MissingExtraError, UserError
 from graphgps_pearl.files import write_errors_in_one_line
 from graphgps_pearl.report.aggregate import describe_run, write_aggregate
-from graphgps_pearl.runs.folder import RunFolder, config_folder, data_facts
+from graphgps_pearl.runs.folder import RunFolder, config_folder, data_facts, seed_and_fold
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.metrics import EpochMetrics, best_metric, metric_names
 from graphgps_pearl.training.recorder import metric_columns, peak_memory_mb
@@ -41,7 +41,7 @@ def baseline(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog=prog,
         description="Fit molecular fingerprints (ECFP counts) with LightGBM on the splits of a config.",
-        epilog="The result goes to <out_dir>/<config>-ecfp/<seed>/ and stands in report as one more row.",
+        epilog="The result goes to <out_dir>/<config>-ecfp/<seed>/ (or a folder for each fold) and stands in report as one more row.",
     )
     parser.add_argument("file", metavar="FILE", help="config file, or the name of a shipped one")
     parser.add_argument(
@@ -58,18 +58,21 @@ def baseline(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         cfg = config.load(file, args.overrides)
         out_dir, kind = Path(cfg.out_dir), "ecfp-all" if args.with_validation else "ecfp"
         tag = f"{cfg.name_tag}-{kind}" if cfg.name_tag else kind  # compare looks for <its name>-ecfp
-        folder = RunFolder(config_folder(out_dir, file, tag) / str(cfg.seed))
-        text = config.dump(_described(cfg, kind))
-        finished = None if args.overwrite or not folder.is_same(text) else folder.read_result()
-        if finished is None:
-            with write_errors_in_one_line(folder.path), folder.locked():
-                folder.open(text, overwrite=args.overwrite)
-                try:
-                    finished = fit(cfg, folder, with_validation=args.with_validation)
-                finally:
-                    folder.restore_replaced()
-            write_aggregate(folder.path.parent)
-        print(f"\n{describe_run(finished)}\n\nresults: {folder.path.parent}")
+        target = config_folder(out_dir, file, tag)
+        for name, run_cfg in config.runs(cfg):
+            folder = RunFolder(target / str(name))
+            text = config.dump(_described(run_cfg, kind))
+            finished = None if args.overwrite or not folder.is_same(text) else folder.read_result()
+            if finished is None:
+                with write_errors_in_one_line(folder.path), folder.locked():
+                    folder.open(text, overwrite=args.overwrite)
+                    try:
+                        finished = fit(run_cfg, folder, with_validation=args.with_validation)
+                    finally:
+                        folder.restore_replaced()
+                write_aggregate(target)
+            print(f"\n{describe_run(finished)}\n")
+        print(f"results: {target}")
 
     return run_command(work)
 
@@ -114,7 +117,7 @@ def fit(cfg: CfgNode, folder: RunFolder, *, with_validation: bool) -> dict[str, 
     folder.write_metrics(metric_columns(metric_names(known.task_type), splits), [row])
     result = {
         "config": folder.path.parent.name,
-        "seed": cfg.seed,
+        **seed_and_fold(cfg),
         "splits": list(splits),
         "parameters": {"encoder": 0, "leaves": sum(_leaves(model) for model in refitted)},
         "prepare_seconds": bundle.prepare_seconds,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 from yacs.config import CfgNode
 
@@ -97,13 +98,17 @@ def prepare_graph(
     require(x is not None and edges is not None, "has no x or no edge_index")
     assert x is not None and edges is not None
     require(len(x) > 0, "has no nodes")
-    kind, shape = str(edges.dtype).removeprefix("torch."), list(edges.shape)
-    whole = not edges.is_floating_point() and len(shape) == 2 and shape[0] == 2
-    require(whole, f"edge_index is {kind} {shape}, not integers [2, edges]")
     x = x.view(len(x), -1)
+
+    def require_pairs(name: str, pairs: Tensor, count: str) -> None:
+        kind, shape = str(pairs.dtype).removeprefix("torch."), list(pairs.shape)
+        whole = not pairs.is_floating_point() and len(shape) == 2 and shape[0] == 2
+        require(whole, f"{name} is {kind} {shape}, not integers [2, {count}]")
+        inside = bool(((pairs >= 0) & (pairs < len(x))).all())
+        require(inside, f"{name} names nodes beyond the {len(x)} of x")
+
+    require_pairs("edge_index", edges, "edges")
     require(x.size(1) == facts.dim_in, f"x has {x.size(1)} columns, not {facts.dim_in}")
-    inside = bool(((edges >= 0) & (edges < len(x))).all())
-    require(inside, f"edge_index names nodes beyond the {len(x)} of x")
     kept = Data(x=x, edge_index=edges)
     if facts.edge_dim:
         require(graph.edge_attr is not None, "has no edge_attr")
@@ -113,9 +118,8 @@ def prepare_graph(
         require(fits, f"edge_attr is {shape}, not {[edges.size(1), facts.edge_dim]}")
     if facts.task == "edge":
         require("edge_index_labeled" in graph, "has no edge_index_labeled, the pairs to predict for")
-        kept.edge_index_labeled = pairs = graph.edge_index_labeled
-        inside = bool(((pairs >= 0) & (pairs < len(x))).all())
-        require(inside, f"edge_index_labeled names nodes beyond the {len(x)} of x")
+        require_pairs("edge_index_labeled", graph.edge_index_labeled, "pairs")
+        kept.edge_index_labeled = graph.edge_index_labeled
         kept.edge_label = torch.zeros(graph.edge_index_labeled.size(1))
     try:
         encoders.check_features(cfg, kept)

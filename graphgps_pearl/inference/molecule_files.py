@@ -20,6 +20,7 @@ from graphgps_pearl.delimited import (
     Rows,
     default_separator,
     find_column,
+    header_lines,
     missing_column,
     open_text,
     reading,
@@ -47,11 +48,11 @@ def read_molecules(path: str, smiles_column: str | None = None) -> MoleculeTable
     """All rows of a file; DataError if it cannot be read, has no SMILES column or no rows."""
     name = "standard input" if path == STANDARD_INPUT else path
     with _standard_input() if path == STANDARD_INPUT else open_text(Path(path)) as stream:
-        first = next((line for line in stream if line.strip()), None)
-        if first is None:
+        head = header_lines(stream)
+        if not head[-1]:
             raise DataError(f"{name}: is empty")
-        separator = _separator(path, first, smiles_column)
-        lines = chain([first], stream)
+        separator = _separator(path, head[-1], smiles_column)
+        lines = chain(head, stream)
         table = (
             _read_smi(lines)
             if separator is None

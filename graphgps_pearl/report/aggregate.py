@@ -31,7 +31,8 @@ def describe_run(result: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{part} {count:,}" for part, count in result["parameters"].items())
     total = sum(result["parameters"].values())
     epoch = f"epoch {int(result['best']['epoch']) + 1}" if result["best"] else "none, it was never a number"
-    name = f"{printable(result['config'])}, seed {result['seed']}"
+    number_of_run = f"fold {result['fold']}" if "fold" in result else f"seed {result['seed']}"
+    name = f"{printable(result['config'])}, {number_of_run}"
     return (
         f"{wrap(f'{name}: {total:,} parameters ({parts})', columns())}\n"
         f"best of {result['epochs']} epochs by {result['metric'].replace('_', ' ')}: "

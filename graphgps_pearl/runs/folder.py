@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yacs.config import CfgNode
 
 from graphgps_pearl import config
 from graphgps_pearl.config.yaml_text import parse_yaml
@@ -60,6 +61,10 @@ HARMLESS_KEYS = frozenset(
         "train.max_params",
         "train.ckpt_every_batches",
         "train.ckpt_every_seconds",
+        "wandb.use",
+        "wandb.entity",
+        "wandb.project",
+        "wandb.name",
     }
 )
 #: Why a run that ``compare`` or ``search`` started ended early.
@@ -306,6 +311,11 @@ def data_facts(bundle: Any) -> dict[str, Any]:
         | {"identity": bundle.identity, "sizes": {name: len(part) for name, part in bundle.splits.items()}}
         | {name: None if value is None else value.flatten().tolist() for name, value in statistics.items()}
     )
+
+
+def seed_and_fold(cfg: CfgNode) -> dict[str, int]:
+    """Which run of its config it is, as in ``result.json``."""
+    return {"seed": cfg.seed} | ({"fold": cfg.dataset.split_index} if cfg.run_multiple_splits else {})
 
 
 def versions() -> dict[str, str]:

@@ -228,6 +228,7 @@ def aggregate(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "config": results[0]["config"],
         "seeds": [r["seed"] for r in results],
+        **({"folds": [r["fold"] for r in results]} if all("fold" in r for r in results) else {}),
         "metric": results[0]["metric"],
         "parameters": results[0]["parameters"],
         "splits": results[0]["splits"],

@@ -24,7 +24,7 @@ from graphgps_pearl.escaping import first_line
 from graphgps_pearl.files import write_errors_in_one_line
 from graphgps_pearl.processes import say_when_stopped
 from graphgps_pearl.runs.checkpoints import Checkpoint, find_checkpoint
-from graphgps_pearl.runs.folder import RunFolder, data_facts
+from graphgps_pearl.runs.folder import RunFolder, data_facts, seed_and_fold
 from graphgps_pearl.training.checkpointer import Checkpointer, LocalCheckpoints
 from graphgps_pearl.training.evaluation_weights import EvaluationWeights
 from graphgps_pearl.training.losses import make_loss
@@ -127,7 +127,7 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     fit(cfg, trainer, task, bundle, folder)
     result = {
         "config": folder.path.parent.name,
-        "seed": cfg.seed,
+        **seed_and_fold(cfg),
         "splits": list(splits),
         "parameters": parts,
         "prepare_seconds": bundle.prepare_seconds,

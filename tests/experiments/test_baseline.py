@@ -56,6 +56,18 @@ def test_it_is_one_more_row_of_a_comparison(tmp_path: Path) -> None:
     assert result(tmp_path, "quickstart-ecfp") == alone
 
 
+def test_every_fold_is_fitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folds = ("dataset.split_mode", "cv-kfold-4", "run_multiple_splits", "[0, 2]")
+    assert main(["baseline", "quickstart", *words(tmp_path, "dataset.subset", 60, *folds)]) == 0
+    first, second = (json.loads(file.read_text()) for file in sorted(tmp_path.glob("runs/*/*/result.json")))
+    assert (first["fold"], second["fold"]) == (0, 2)
+    assert first["best"]["test_mae"] != second["best"]["test_mae"]
+    summary = json.loads((tmp_path / "runs" / "quickstart-ecfp" / "agg" / "results.json").read_text())
+    assert (summary["seeds"], summary["folds"]) == ([0, 0], [0, 2])
+    said = capsys.readouterr().out
+    assert "quickstart-ecfp, fold 2:" in said and "seed" not in said
+
+
 def test_compare_finds_the_baseline_of_a_config_with_a_tag(tmp_path: Path) -> None:
     assert main(["baseline", "quickstart", *words(tmp_path, "dataset.subset", 60, "name_tag", "mine")]) == 0
     runs = tmp_path / "runs"

@@ -18,6 +18,7 @@ def test_a_changed_config_is_refused_by_key_once_there_is_something_to_lose(tmp_
     folder.open(CONFIG.replace("3", "4"))  # nothing was trained yet: the new config simply takes its place
     folder.last.touch()
     folder.open(CONFIG.replace("3", "4").replace("num_workers: 0", "num_workers: 2"))
+    folder.open(CONFIG.replace("3", "4") + "wandb:\n  use: true\n  project: mine\n")
     with pytest.raises(UserError, match=r"gt.layers = 4 instead of 5.*--overwrite.*name_tag"):
         folder.open(CONFIG.replace("3", "5"))
     folder.open(CONFIG.replace("3", "5"), overwrite=True)

@@ -176,6 +176,13 @@ def test_nodes_and_pairs_are_predicted_graph_by_graph(tmp_path: Path, text: str,
         beyond.edge_index_labeled = beyond.edge_index_labeled + beyond.num_nodes
         with pytest.raises(DataError, match="graph 1: edge_index_labeled names nodes beyond"):
             model.predict_graphs([graphs[1], beyond, graphs[1]])
+        for pairs in (graphs[0].edge_index_labeled.t(), graphs[0].edge_index_labeled.float()):
+            odd = graphs[0].clone()
+            odd.edge_index_labeled = pairs.contiguous()
+            with pytest.raises(
+                DataError, match=r"graph 0: edge_index_labeled is .*, not integers \[2, pairs"
+            ):
+                model.predict_graphs([odd])
 
 
 def test_without_wandb_a_line_says_so(zinc: Path, caplog, monkeypatch) -> None:

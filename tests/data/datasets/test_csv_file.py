@@ -187,6 +187,14 @@ def test_cells_that_no_column_has_are_a_bad_row(make_cfg, tmp_path: Path) -> Non
         data.load(cfg)
 
 
+def test_blank_lines_before_the_header_count_as_lines(make_cfg, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("\n  \nsmiles;t\nCCO;1\nCCC;x\nCCN;2\n")
+    cfg = make_cfg("csv", "mine", path=str(file), target_columns=["t"], split_mode="random")
+    with pytest.raises(DataError, match=r"line 5"):
+        data.load(cfg)
+
+
 def test_a_row_with_too_few_cells_is_bad_though_a_target_is_among_them(make_cfg, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"  # line 3 lacks its name: its y is where another row has z
     rows = "".join(f"{'C' * (i + 3)},a,1.5,9\n" for i in range(8))
