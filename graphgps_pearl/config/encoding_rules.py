@@ -72,10 +72,12 @@ def _encodings(cfg: CfgNode) -> Iterator[str]:
         group = cfg[f"posenc_{encoding}"]
         if "dim_pe" in group and group.get("inject", "input") == "input":
             widths[f"posenc_{encoding}.dim_pe"] = group.dim_pe
-        if group.get("model", "") not in ENCODING_MODELS.get(encoding, ("",)):
+        if encoding not in ENCODING_MODELS:  # what a third party's model is, or its layers, is not known here
+            continue
+        if group.model not in ENCODING_MODELS[encoding]:
             models = " or ".join(ENCODING_MODELS[encoding])
             yield f"posenc_{encoding}.model = {group.model}: expected {models}, as {encoding} is named"
-        if group.get("model", "Linear") != "Linear" and group.layers < 1:
+        if group.model != "Linear" and group.layers < 1:
             yield f"posenc_{encoding}.layers = {group.layers}: expected at least 1, as {encoding} is named"
     if sum(widths.values()) > cfg.gnn.dim_inner:
         written = " + ".join(f"{key} = {width}" for key, width in widths.items())
