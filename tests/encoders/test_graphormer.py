@@ -145,6 +145,15 @@ def test_the_token_comes_first_and_edges_follow_their_nodes() -> None:
     assert EncoderOutput.of(encoded).bias_of_layer(0).shape == (2, 4, 5, 5)
 
 
+@pytest.mark.parametrize("attribute", ["graphormer_degrees", "graphormer_distance"])
+def test_missing_precomputed_values_say_what_to_do(attribute: str) -> None:
+    cfg = gps()
+    batch = batch_of(cfg, graph(4))
+    del batch[attribute]
+    with pytest.raises(DataError, match=f"GraphormerBias needs the precomputed '{attribute}'"):
+        networks.build(cfg, 1, 1)(batch)
+
+
 @pytest.mark.parametrize("kind", ["shared", "per_layer", "updated"])
 def test_pairs_of_bpearl_have_the_sizes_of_the_network(kind: str) -> None:
     # gt.* has other heads, layers and width: 4, 3 and 64.
