@@ -12,12 +12,11 @@ from graphgps_pearl.vocabulary import (
     BIASED,
     ENCODING_MODELS,
     GRAPH_HEADS,
+    GRAPHGYM_READS_NO_EDGES,
     MESSAGE_PASSING,
     NEED_EDGES,
     READ_NO_EDGES,
 )
-
-GRAPHGYM_READS_NO_EDGES = ("generalconv", "sageconv", "linear", "mlp")
 
 
 def encoding_problems(cfg: CfgNode) -> Iterator[str]:
