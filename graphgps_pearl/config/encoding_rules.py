@@ -47,6 +47,11 @@ def _graphormer(cfg: CfgNode) -> Iterator[str]:
     token = named and settings.use_graph_token
     if cfg.model.graph_pooling == "graph_token" and not token:
         yield "model.graph_pooling = graph_token: needs GraphormerBias and graphormer.use_graph_token True"
+    if cfg.model.graph_pooling == "graph_token" and token and not _all_attend(cfg):
+        yield (
+            "model.graph_pooling = graph_token: the token has no edges, and no attention reaches it, so it "
+            "would know nothing of its graph; use add or mean, or a network with attention"
+        )
     if not named:
         return
     for key in ("num_in_degrees", "num_out_degrees", *(["num_spatial_types"] if given else [])):
@@ -60,6 +65,16 @@ def _graphormer(cfg: CfgNode) -> Iterator[str]:
     head = cfg.dataset.task if cfg.gnn.head == "default" else cfg.gnn.head
     if token and head not in GRAPH_HEADS:
         yield f"graphormer.use_graph_token = True: gnn.head = {head} is not for graphs; set it False"
+
+
+def _all_attend(cfg: CfgNode) -> bool:
+    """Whether nodes without an edge between them see each other; True where a third party's network decides."""
+    by_type = {
+        "custom_gnn": False,
+        "GPSModel": layer_parts(cfg)[1] != "None",
+        "SANTransformer": cfg.gt.full_graph,
+    }
+    return by_type.get(cfg.model.type, True)
 
 
 def _encodings(cfg: CfgNode) -> Iterator[str]:

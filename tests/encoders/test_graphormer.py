@@ -65,6 +65,10 @@ SAN: dict[str, object] = {
     "gt__dim_hidden": 16,
     "gt__n_heads": 4,
 }
+TOKEN: dict[str, object] = {
+    "model__graph_pooling": "graph_token",
+    "posenc_GraphormerBias__node_degrees_only": True,
+}
 
 
 def load(**changes: object):
@@ -239,6 +243,9 @@ def test_data_that_does_not_fit_is_named() -> None:
         (gps, {"gt__layer_type": "GINE+Transformer"}, "does not read the bias of GraphormerBias"),
         (gps, {"posenc_GraphormerBias__node_degrees_only": True}, "BiasedTransformer: needs GraphormerBias"),
         (gps, {"dataset__node_encoder_name": "TypeDictNode+GraphormerBias+RWSE"}, "name it last"),
+        (gps, TOKEN | {"gt__layer_type": "GINE+None"}, "graph_token: the token has no edges"),
+        (gps, TOKEN | {"model__type": "custom_gnn", "gnn__layer_type": "gineconv"}, "the token has no edges"),
+        (load, TOKEN | {"model__type": "SANTransformer", "gt__full_graph": False} | SAN, "has no edges"),
         (load, {"gt__attn_gate": "head"}, "gt.attn_gate = head: model.type Graphormer has no use for it"),
         (load, {"gt__degree_scaler": True}, "gt.degree_scaler = True: model.type Graphormer"),
         (load, {"gt__edge_update": True}, "gt.edge_update = True: model.type Graphormer"),
