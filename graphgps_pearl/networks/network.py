@@ -207,6 +207,7 @@ def _own_copy(batch: Any) -> Any:
     if batch.batch is None:
         batch = Batch.from_data_list([batch])
     batch = copy.copy(batch)
-    if batch.batch.dtype != torch.long:
-        batch.batch = batch.batch.long()
+    for key in ("batch", "edge_index"):
+        if not batch[key].is_floating_point():  # 32 bits are enough for PEARL, not for PyG's sums
+            batch[key] = batch[key].long()
     return batch
