@@ -47,7 +47,7 @@ def _graphormer(cfg: CfgNode) -> Iterator[str]:
     token = named and settings.use_graph_token
     if cfg.model.graph_pooling == "graph_token" and not token:
         yield "model.graph_pooling = graph_token: needs GraphormerBias and graphormer.use_graph_token True"
-    if cfg.model.graph_pooling == "graph_token" and token and not _all_attend(cfg):
+    if cfg.model.graph_pooling == "graph_token" and token and not _token_sees_graph(cfg):
         yield (
             "model.graph_pooling = graph_token: the token has no edges, and no attention reaches it, so it "
             "would know nothing of its graph; use add or mean, or a network with attention"
@@ -67,11 +67,11 @@ def _graphormer(cfg: CfgNode) -> Iterator[str]:
         yield f"graphormer.use_graph_token = True: gnn.head = {head} is not for graphs; set it False"
 
 
-def _all_attend(cfg: CfgNode) -> bool:
-    """Whether nodes without an edge between them see each other; True where a third party's network decides."""
+def _token_sees_graph(cfg: CfgNode) -> bool:
+    """Whether anything reaches a node without edges; True where a third party's network decides."""
     by_type = {
         "custom_gnn": False,
-        "GPSModel": layer_parts(cfg)[1] != "None",
+        "GPSModel": layer_parts(cfg)[1] != "None" or cfg.gt.layer_norm,  # that norm is over a whole graph
         "SANTransformer": cfg.gt.full_graph,
     }
     return by_type.get(cfg.model.type, True)

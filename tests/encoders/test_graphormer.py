@@ -264,3 +264,10 @@ def test_data_that_does_not_fit_is_named() -> None:
 def test_contradictions_are_refused(make, changes: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said.replace("+", r"\+")):
         make(**changes)
+
+
+def test_a_norm_over_the_graph_reaches_the_token() -> None:
+    norms = {"gt__layer_norm": True, "gt__batch_norm": False}
+    cfg = gps(**TOKEN, gt__layer_type="GINE+None", **norms)
+    found = networks.build(cfg, 1, 1).eval()(batch_of(cfg, graph(4, 1), graph(7, 2)))[0]
+    assert not torch.allclose(found[0], found[1])
