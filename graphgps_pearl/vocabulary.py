@@ -47,6 +47,8 @@ NEED_EDGES = (
     "CustomGatedGCN",
 )  # cannot run without edge features; also what EquivStableLapPE can weigh
 READ_NO_EDGES = ("None", "GCN", "GIN")
+GRAPHGYM_READS_NO_EDGES = ("generalconv", "sageconv", "linear", "mlp")  # of its own gnn.layer_type
+GRAPHGYM_READS_EDGE_DIM = ("generaledgeconv", "generalsampleedgeconv")
 MESSAGE_PASSING = {  # gnn.layer_type of GraphGym and the local layer of GPS that it is
     "gcnconv": "GCN",
     "ginconv": "GIN",

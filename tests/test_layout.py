@@ -34,7 +34,7 @@ TESTED_BY = {
     "data/datasets/planetoid data/datasets/superpixels",
     "data/datasets/test_public_formats.py": "data/datasets/malnet data/datasets/ogb_graphs "
     "data/datasets/ogb_code2 data/datasets/pcqm4m data/datasets/pcqm_contact",
-    "encoders/test_base.py": "encoders/equivstable encoders/pearl encoders/random_id encoders/rwse",
+    "encoders/test_base.py": "encoders/equivstable encoders/pearl encoders/rwse",
     "encoders/test_compose.py": "encoders/dummy_edge encoders/table",
     "encoders/test_signnet.py": "encoders/gin encoders/mlp",
     "experiments/test_baseline.py": "data/fingerprints",

@@ -12,12 +12,11 @@ from graphgps_pearl.vocabulary import (
     BIASED,
     ENCODING_MODELS,
     GRAPH_HEADS,
+    GRAPHGYM_READS_NO_EDGES,
     MESSAGE_PASSING,
     NEED_EDGES,
     READ_NO_EDGES,
 )
-
-GRAPHGYM_READS_NO_EDGES = ("generalconv", "sageconv", "linear", "mlp")
 
 
 def encoding_problems(cfg: CfgNode) -> Iterator[str]:
@@ -48,6 +47,11 @@ def _graphormer(cfg: CfgNode) -> Iterator[str]:
     token = named and settings.use_graph_token
     if cfg.model.graph_pooling == "graph_token" and not token:
         yield "model.graph_pooling = graph_token: needs GraphormerBias and graphormer.use_graph_token True"
+    if cfg.model.graph_pooling == "graph_token" and token and not _token_sees_graph(cfg):
+        yield (
+            "model.graph_pooling = graph_token: the token has no edges, and no attention reaches it, so it "
+            "would know nothing of its graph; use add or mean, or a network with attention"
+        )
     if not named:
         return
     for key in ("num_in_degrees", "num_out_degrees", *(["num_spatial_types"] if given else [])):
@@ -63,6 +67,16 @@ def _graphormer(cfg: CfgNode) -> Iterator[str]:
         yield f"graphormer.use_graph_token = True: gnn.head = {head} is not for graphs; set it False"
 
 
+def _token_sees_graph(cfg: CfgNode) -> bool:
+    """Whether anything reaches a node without edges; True where a third party's network decides."""
+    by_type = {
+        "custom_gnn": False,
+        "GPSModel": layer_parts(cfg)[1] != "None" or cfg.gt.layer_norm,  # that norm is over a whole graph
+        "SANTransformer": cfg.gt.full_graph,
+    }
+    return by_type.get(cfg.model.type, True)
+
+
 def _encodings(cfg: CfgNode) -> Iterator[str]:
     name, named = cfg.dataset.node_encoder_name, encodings(cfg)
     if not cfg.dataset.node_encoder and set(name.split("+")) & set(known_encodings()):
@@ -72,10 +86,12 @@ def _encodings(cfg: CfgNode) -> Iterator[str]:
         group = cfg[f"posenc_{encoding}"]
         if "dim_pe" in group and group.get("inject", "input") == "input":
             widths[f"posenc_{encoding}.dim_pe"] = group.dim_pe
-        if group.get("model", "") not in ENCODING_MODELS.get(encoding, ("",)):
+        if encoding not in ENCODING_MODELS:  # what a third party's model is, or its layers, is not known here
+            continue
+        if group.model not in ENCODING_MODELS[encoding]:
             models = " or ".join(ENCODING_MODELS[encoding])
             yield f"posenc_{encoding}.model = {group.model}: expected {models}, as {encoding} is named"
-        if group.get("model", "Linear") != "Linear" and group.layers < 1:
+        if group.model != "Linear" and group.layers < 1:
             yield f"posenc_{encoding}.layers = {group.layers}: expected at least 1, as {encoding} is named"
     if sum(widths.values()) > cfg.gnn.dim_inner:
         written = " + ".join(f"{key} = {width}" for key, width in widths.items())

@@ -22,6 +22,7 @@ from graphgps_pearl.vocabulary import (
     EXTRA_METRICS,
     GLOBAL_LAYERS,
     GRAPH_HEADS,
+    GRAPHGYM_READS_EDGE_DIM,
     LOCAL_LAYERS,
     MESSAGE_PASSING,
     METRICS,
@@ -165,6 +166,10 @@ def _edges(cfg: CfgNode) -> Iterator[str]:
     if cfg.dataset.edge_encoder:
         if cfg.dataset.edge_encoder_name == "LinearEdge" and not cfg.dataset.edge_encoder_dim_in:
             yield "dataset.edge_encoder_dim_in = 0: LinearEdge needs the number of edge feature columns"
+        layer, width, has = cfg.gnn.layer_type, cfg.gnn.dim_inner, cfg.dataset.edge_dim
+        graphgyms = cfg.model.type in ("custom_gnn", "gnn") and layer in GRAPHGYM_READS_EDGE_DIM
+        if graphgyms and has != width:
+            yield f"dataset.edge_dim = {has}: must equal gnn.dim_inner = {width} for gnn.layer_type {layer}"
         return
     remedy = "set it True with dataset.edge_encoder_name Bond, TypeDictEdge, LinearEdge or DummyEdge"
     local, custom = layer_parts(cfg)[0], cfg.gnn.layer_type if cfg.model.type == "custom_gnn" else ""

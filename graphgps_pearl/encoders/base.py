@@ -25,6 +25,7 @@ from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl.contracts import EncoderOutput
+from graphgps_pearl.encoders.linear import apply_linear, features_of
 from graphgps_pearl.errors import ConfigError, DataError
 
 
@@ -101,7 +102,7 @@ class PosEncEncoder(nn.Module, ABC):
             if self.linear_x is None:
                 batch.x = pe.new_empty(pe.size(0), 0)
             else:
-                batch.x = self.linear_x(batch.x.to(self.linear_x.weight.dtype))
+                batch.x = apply_linear(self.linear_x, features_of(batch, "x", self))
         replace(out, nodes=pe if self.concatenated else None, per_layer=pe if self.injected else None).attach(
             batch
         )
@@ -111,12 +112,17 @@ class PosEncEncoder(nn.Module, ABC):
 
     def precomputed(self, batch: Batch, attribute: str) -> Tensor:
         """A tensor that one of :meth:`transforms` has stored."""
-        if attribute not in batch:
-            raise DataError(
-                f"{self.name} needs the precomputed '{attribute}': "
-                "prepare the data with graphgps_pearl.encoders.required_transforms(cfg)"
-            )
-        return batch[attribute].to(next(self.encoding.parameters()).dtype)
+        return precomputed(batch, attribute, self.name).to(next(self.encoding.parameters()).dtype)
+
+
+def precomputed(batch: Batch, attribute: str, encoding: str) -> Tensor:
+    """A tensor that a transform has stored for the encoding of that name."""
+    if attribute not in batch:
+        raise DataError(
+            f"{encoding} needs the precomputed '{attribute}': "
+            "prepare the data with graphgps_pearl.encoders.required_transforms(cfg)"
+        )
+    return batch[attribute]
 
 
 def edge_width(cfg: Any) -> int:

@@ -19,6 +19,8 @@ from torch_geometric.graphgym.config import cfg as active_cfg
 from torch_geometric.transforms import BaseTransform
 
 from graphgps_pearl.contracts import EncoderOutput, Prepared
+from graphgps_pearl.encoders.base import precomputed
+from graphgps_pearl.encoders.linear import apply_linear, features_of
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.layers.graphormer import PathBias
 
@@ -144,12 +146,13 @@ class GraphormerBiasEncoder(nn.Module):
     def forward(self, batch: Batch) -> Batch:
         """Add the degrees to ``batch.x``, attach the bias, and put the tokens in front of the graphs."""
         if self.linear_x is not None:
-            batch.x = self.linear_x(batch.x.to(self.linear_x.weight.dtype))
-        degrees = batch.graphormer_degrees.long()
+            batch.x = apply_linear(self.linear_x, features_of(batch, "x", self))
+        degrees = precomputed(batch, "graphormer_degrees", "GraphormerBias").long()
         batch.x = batch.x + self.in_degree(degrees[:, 0]) + self.out_degree(degrees[:, 1])
         if self.bias is not None:
             sizes = batch.batch.bincount(minlength=batch.num_graphs)
-            bias = self.bias(batch.graphormer_distance.long(), self._path(batch), sizes)
+            distance = precomputed(batch, "graphormer_distance", "GraphormerBias").long()
+            bias = self.bias(distance, self._path(batch), sizes)
             EncoderOutput(attention_bias=[bias]).attach(batch)
         if self.token is not None:
             add_tokens(batch, self.token)

@@ -12,7 +12,23 @@ from torch_geometric.graphgym.config import cfg as active_cfg
 from graphgps_pearl.errors import DataError
 
 
-def _apply(linear: nn.Linear, features: Tensor, misfit: str) -> Tensor:
+NODE_MISFIT = "node features have {have} columns, the encoder was built for {expected}"
+_REMEDIES = {
+    "x": "give the nodes a column, of ones for example",
+    "edge_attr": "use dataset.edge_encoder_name DummyEdge",
+}
+
+
+def features_of(batch: Batch, attribute: str, reader: Any) -> Tensor:
+    """``x`` or ``edge_attr`` of a batch, which the encoder ``reader`` cannot do without."""
+    features: Tensor | None = batch[attribute] if attribute in batch else None
+    if features is None:
+        name = getattr(reader, "name", type(reader).__name__.removesuffix("Encoder"))
+        raise DataError(f"{name} reads {attribute}, and the graphs have none; {_REMEDIES[attribute]}")
+    return features
+
+
+def apply_linear(linear: nn.Linear, features: Tensor, misfit: str = NODE_MISFIT) -> Tensor:
     """``misfit`` says what is wrong where there are other columns: {have} instead of {expected}."""
     features = features.view(-1, 1) if features.dim() == 1 else features
     if features.size(1) != linear.in_features:
@@ -29,8 +45,7 @@ class LinearNodeEncoder(nn.Module):
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.x`` by its image."""
-        misfit = "node features have {have} columns, the encoder was built for {expected}"
-        batch.x = _apply(self.encoder, batch.x, misfit)
+        batch.x = apply_linear(self.encoder, features_of(batch, "x", self))
         return batch
 
 
@@ -49,7 +64,7 @@ class LinearEdgeEncoder(nn.Module):
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.edge_attr`` by its image."""
-        batch.edge_attr = _apply(self.encoder, batch.edge_attr, self.misfit)
+        batch.edge_attr = apply_linear(self.encoder, features_of(batch, "edge_attr", self), self.misfit)
         return batch
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphgps_pearl.layers.layout import wide
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -59,8 +61,9 @@ class Pairs:
 
     def sum_slots(self, rows: Tensor) -> Tensor:
         """Sum over the slots of every node: [R, d] to [N, d]."""
-        out = rows.new_zeros(self.start.numel(), rows.size(1))
-        return out.index_add(0, self.node, rows)
+        exact = wide(rows)
+        out = exact.new_zeros(self.start.numel(), rows.size(1))
+        return out.index_add(0, self.node, exact).to(rows.dtype)
 
     def padded(self, rows: Tensor, width: int | None = None) -> tuple[Tensor, Tensor]:
         """Rows as [N, width, d], zeros in the slots that a graph does not have, and the mask of real ones."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 from torch_geometric.graphgym.config import cfg as active_cfg
 
+from graphgps_pearl.encoders.linear import features_of
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.vocabulary import AST_EDGE, AST_NODE
 
@@ -46,7 +47,7 @@ class TypeDictNodeEncoder(_TypeDict):
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.x`` by its embedding."""
-        batch.x = self.embed(batch.x)
+        batch.x = self.embed(features_of(batch, "x", self))
         return batch
 
 
@@ -57,7 +58,7 @@ class TypeDictEdgeEncoder(_TypeDict):
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.edge_attr`` by its embedding."""
-        batch.edge_attr = self.embed(batch.edge_attr)
+        batch.edge_attr = self.embed(features_of(batch, "edge_attr", self))
         return batch
 
 
@@ -70,7 +71,7 @@ class PPANodeEncoder(nn.Module):
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.x`` by that vector."""
-        batch.x = self.encoder(batch.x.new_zeros(len(batch.x), dtype=torch.long))
+        batch.x = self.encoder(batch.edge_index.new_zeros(batch.num_nodes))
         return batch
 
 
@@ -102,7 +103,7 @@ class ASTNodeEncoder(_Columns):
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.x`` by its embedding."""
-        batch.x = self.embed(batch.x)
+        batch.x = self.embed(features_of(batch, "x", self))
         return batch
 
 
@@ -113,5 +114,5 @@ class ASTEdgeEncoder(_Columns):
 
     def forward(self, batch: Batch) -> Batch:
         """Replace ``batch.edge_attr`` by its embedding."""
-        batch.edge_attr = self.embed(batch.edge_attr)
+        batch.edge_attr = self.embed(features_of(batch, "edge_attr", self))
         return batch

@@ -28,7 +28,7 @@ from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
 from graphgps_pearl.layers.batch_norm import BatchNorm
 from graphgps_pearl.layers.dropout import Dropout
-from graphgps_pearl.layers.layout import Layout
+from graphgps_pearl.layers.layout import Layout, wide
 from graphgps_pearl.layers.local import LocalSettings, as_local, build_local, reads_edges
 from graphgps_pearl.layers.names import Activation, activation, pick
 from graphgps_pearl.vocabulary import LAYER_NORMS
@@ -60,7 +60,10 @@ class Norm(nn.Module):
         """[N, F] to [N, F]."""
         if self.batch is not None:
             return self.batch(x)
-        return x if self.layer is None else self.layer(x, layout.index, layout.num_graphs)
+        if self.layer is None:
+            return x
+        # PyG's sums are in the type of what it is given.
+        return self.layer(wide(x), layout.index, layout.num_graphs).to(x.dtype)
 
 
 class DegreeScaler(nn.Module):

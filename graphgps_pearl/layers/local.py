@@ -154,9 +154,13 @@ def _gcn_arguments(
     x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout
 ) -> tuple[Any, ...]:
     """Edges with self-loops and their D^-1/2 (A + I) D^-1/2 weights: the same for every layer."""
-    return layout.cached(
-        f"gcn in {x.dtype}", edge_index, lambda: gcn_norm(edge_index, None, x.size(0), dtype=x.dtype)
-    )
+
+    def with_loops() -> tuple[Any, ...]:
+        degrees_in = torch.promote_types(x.dtype, torch.float32)  # as in layout.wide
+        edges, weights = gcn_norm(edge_index, None, x.size(0), dtype=degrees_in)
+        return edges, weights.to(x.dtype)
+
+    return layout.cached(f"gcn in {x.dtype}", edge_index, with_loops)
 
 
 def _gat_arguments(

@@ -142,8 +142,9 @@ def joined(weight: Tensor, readout: nn.Linear | None) -> tuple[Tensor, Tensor | 
 
 
 def index_of(pairs: PairEncoding, groups: Sequence[Group], index: PairIndex | None) -> PairIndex:
-    """The gather index of the groups: the given one where it is theirs."""
-    if index is not None and index.groups is groups:
+    """The gather index of the groups: the given one where it is theirs and that of these pairs."""
+    # A batch may have been prepared for another network, whose encoding merges other pairs.
+    if index is not None and index.groups is groups and index.pair_row is pairs.row:
         return index
     hidden = pairs.hidden
     return pair_index(pairs.row, hidden.size(0), pairs.graphs.sizes, groups)

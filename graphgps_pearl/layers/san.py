@@ -53,8 +53,10 @@ class SANAttention(nn.Module):
         weight = _weight((q[target] * k[source] * e).sum(dim=-1), q.size(-1))  # [E, H]
         if self.other is not None:
             weight = weight / (1 + self.gamma)
-        total = torch.zeros_like(q[..., 0]).index_add(0, target, weight)
-        sums = torch.zeros_like(v).index_add(0, target, weight.unsqueeze(-1) * v[source])
+        messages = weight.unsqueeze(-1) * v[source]
+        # New tensors of their own types: a GPU's autocast gives exponentials in float32.
+        total = weight.new_zeros(q.shape[:2]).index_add(0, target, weight)
+        sums = messages.new_zeros(v.shape).index_add(0, target, messages)
         if self.other is not None:
             more, more_total = self._between_others(x, v, edge_index, layout)
             sums, total = sums + more, total + more_total

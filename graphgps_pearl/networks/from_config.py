@@ -44,7 +44,7 @@ from graphgps_pearl.networks.heads import (
 )
 from graphgps_pearl.networks.network import GraphNetwork, PreLayer
 from graphgps_pearl.networks.pooling import POOLINGS
-from graphgps_pearl.vocabulary import BIASED, EDGE_HEADS, MESSAGE_PASSING, NODE_HEADS
+from graphgps_pearl.vocabulary import BIASED, EDGE_HEADS, GRAPHGYM_READS_NO_EDGES, MESSAGE_PASSING, NODE_HEADS
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +130,8 @@ def _custom_gnn(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     name = cfg.gnn.layer_type
     residual = cfg.gnn.residual or cfg.gnn.stage_type == "skipsum"
     local = MESSAGE_PASSING.get(name)
-    encoder = _encoder(cfg, dim_in, local is None or reads_edges(local))
+    edges_are_read = name not in GRAPHGYM_READS_NO_EDGES if local is None else reads_edges(local)
+    encoder = _encoder(cfg, dim_in, edges_are_read)
     layers: list[nn.Module] = []
     for number in range(cfg.gnn.layers_mp):
         if local is None:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers import Activation, activation
+from graphgps_pearl.layers.layout import wide
 from graphgps_pearl.negatives import with_negatives
 from graphgps_pearl.networks.pooling import Pool
 
@@ -141,7 +142,7 @@ class EdgeHead(nn.Module):
         sizes = torch.bincount(batch.batch, minlength=batch.num_graphs)
         if self.training and self.resample:
             pairs, label = with_negatives(pairs[:, label > 0.5], batch.batch, sizes)
-        z = z.to(torch.promote_types(z.dtype, torch.float32))  # bfloat16 cannot hold a rank above 256
+        z = wide(z)  # bfloat16 cannot hold a rank above 256
         logit = (z[pairs[0]] * z[pairs[1]]).sum(dim=1)
         rank, share = torch.zeros_like(logit), torch.zeros_like(logit)
         edges = (label > 0.5).nonzero().flatten()

@@ -134,6 +134,11 @@ class GraphNetwork(nn.Module):
         """Encoded nodes ``[N, *]`` and edges ``[E, D]`` to what the head reads."""
         if len(self.injections) and given.per_layer is None:
             raise DataError("the network adds an encoding before every layer, and the encoder gives none")
+        if len(given.attention_bias) not in (0, 1, len(self.layers)):
+            raise ValueError(
+                f"the encoder gives an attention bias for each of {len(given.attention_bias)} layers, and the "
+                f"network has {len(self.layers)}; give one for all, or one for each"
+            )
         if self.pre_mp is not None:
             x = self.pre_mp(x)
         for number, layer in enumerate(self.layers):
@@ -202,6 +207,7 @@ def _own_copy(batch: Any) -> Any:
     if batch.batch is None:
         batch = Batch.from_data_list([batch])
     batch = copy.copy(batch)
-    if batch.batch.dtype != torch.long:
-        batch.batch = batch.batch.long()
+    for key in ("batch", "edge_index"):
+        if not batch[key].is_floating_point():  # 32 bits are enough for PEARL, not for PyG's sums
+            batch[key] = batch[key].long()
     return batch

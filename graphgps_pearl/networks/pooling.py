@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import global_add_pool, global_max_pool, global_mean_pool
 
 from graphgps_pearl.layers import pick
+from graphgps_pearl.layers.layout import wide
 
 
 def first_node(x: Tensor, index: Tensor, num_graphs: int) -> Tensor:
@@ -40,7 +41,7 @@ class Pool(nn.Module):
     def forward(self, x: Tensor, index: Tensor, num_graphs: int) -> Tensor:
         """Pool x [N, F]; PyG's own poolings count graphs without nodes too, as rows of zeros."""
         if self.function in POOLINGS.values():
-            return self.function(x, index, num_graphs)
+            return self.function(wide(x), index, num_graphs).to(x.dtype)
         return self.function(x, index)
 
     def extra_repr(self) -> str:

@@ -111,7 +111,8 @@ def tap_moments(taps: Tensor) -> Tensor:
     covariance = taps.transpose(1, 2) @ taps / taps.size(1)  # [N, K, K]
     k = torch.arange(num_taps, device=taps.device)
     power = (k.unsqueeze(1) + k).flatten()  # [K * K], j + k
-    total = taps.new_zeros(taps.size(0), 2 * num_taps - 1).index_add(1, power, covariance.flatten(1))
+    # Not of the taps' type: under autocast the product is in bfloat16.
+    total = covariance.new_zeros(taps.size(0), 2 * num_taps - 1).index_add(1, power, covariance.flatten(1))
     ways = num_taps - (torch.arange(2 * num_taps - 1, device=taps.device) - (num_taps - 1)).abs()
     return (total / ways.to(taps.dtype))[:, 1:]
 

@@ -192,6 +192,7 @@ def test_a_group_of_ones_own(monkeypatch) -> None:
         "enable": config.Key(False, "Set by naming it."),
         "dim_pe": config.Key(4, "Columns.", min=1),
         "rate": config.Key(0.5, "A rate.", min=0, max=1),
+        "model": config.Key("wide", "Its network, by a name that no encoding of ours has."),
     }
     try:
         config.add_group("posenc_Mine", keys)

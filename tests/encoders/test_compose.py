@@ -203,3 +203,11 @@ def test_the_example_in_the_documentation_works() -> None:
     assert batch.x.shape == (batch.num_nodes, 32)
     degree = torch.bincount(batch.edge_index[0], minlength=batch.num_nodes)
     assert torch.equal(batch.x[:, 32 - 6 - 1], degree.float())
+
+
+@pytest.mark.parametrize("name", ["HKdiagSE", "ElstaticSE"])
+def test_encodings_of_graphgps_that_are_not_offered(name: str) -> None:
+    """Their config groups are there, so that GraphGPS's files load."""
+    cfg = encoder_config(f"TypeDictNode+{name}", f"posenc_{name}.model", "Linear")
+    with pytest.raises(ConfigError, match=f"there is no encoder '{name}'"):
+        required_transforms(cfg)

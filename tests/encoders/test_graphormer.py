@@ -65,6 +65,10 @@ SAN: dict[str, object] = {
     "gt__dim_hidden": 16,
     "gt__n_heads": 4,
 }
+TOKEN: dict[str, object] = {
+    "model__graph_pooling": "graph_token",
+    "posenc_GraphormerBias__node_degrees_only": True,
+}
 
 
 def load(**changes: object):
@@ -143,6 +147,15 @@ def test_the_token_comes_first_and_edges_follow_their_nodes() -> None:
     assert encoded.x[[0, 5]].equal(token.expand(2, -1))
     assert (encoded.edge_index - plain.edge_index).equal(plain.batch[plain.edge_index] + 1)
     assert EncoderOutput.of(encoded).bias_of_layer(0).shape == (2, 4, 5, 5)
+
+
+@pytest.mark.parametrize("attribute", ["graphormer_degrees", "graphormer_distance"])
+def test_missing_precomputed_values_say_what_to_do(attribute: str) -> None:
+    cfg = gps()
+    batch = batch_of(cfg, graph(4))
+    del batch[attribute]
+    with pytest.raises(DataError, match=f"GraphormerBias needs the precomputed '{attribute}'"):
+        networks.build(cfg, 1, 1)(batch)
 
 
 @pytest.mark.parametrize("kind", ["shared", "per_layer", "updated"])
@@ -230,6 +243,9 @@ def test_data_that_does_not_fit_is_named() -> None:
         (gps, {"gt__layer_type": "GINE+Transformer"}, "does not read the bias of GraphormerBias"),
         (gps, {"posenc_GraphormerBias__node_degrees_only": True}, "BiasedTransformer: needs GraphormerBias"),
         (gps, {"dataset__node_encoder_name": "TypeDictNode+GraphormerBias+RWSE"}, "name it last"),
+        (gps, TOKEN | {"gt__layer_type": "GINE+None"}, "graph_token: the token has no edges"),
+        (gps, TOKEN | {"model__type": "custom_gnn", "gnn__layer_type": "gineconv"}, "the token has no edges"),
+        (load, TOKEN | {"model__type": "SANTransformer", "gt__full_graph": False} | SAN, "has no edges"),
         (load, {"gt__attn_gate": "head"}, "gt.attn_gate = head: model.type Graphormer has no use for it"),
         (load, {"gt__degree_scaler": True}, "gt.degree_scaler = True: model.type Graphormer"),
         (load, {"gt__edge_update": True}, "gt.edge_update = True: model.type Graphormer"),
@@ -248,3 +264,10 @@ def test_data_that_does_not_fit_is_named() -> None:
 def test_contradictions_are_refused(make, changes: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said.replace("+", r"\+")):
         make(**changes)
+
+
+def test_a_norm_over_the_graph_reaches_the_token() -> None:
+    norms = {"gt__layer_norm": True, "gt__batch_norm": False}
+    cfg = gps(**TOKEN, gt__layer_type="GINE+None", **norms)
+    found = networks.build(cfg, 1, 1).eval()(batch_of(cfg, graph(4, 1), graph(7, 2)))[0]
+    assert not torch.allclose(found[0], found[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from helpers.encoding_cases import batch_of
+from helpers.half_sums import RefuseHalfSums
 from helpers.spectral import encode, flipped
 
 
@@ -27,3 +28,23 @@ def test_no_sign_changes_the_result(name: str, overrides: tuple[object, ...], tr
     expected = encoder(batch_of(data)).x
     result = encoder(batch_of([flipped(graph, name, signs) for graph in data])).x
     torch.testing.assert_close(result, expected, atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        ("LapPE", ()),
+        ("SignNet", ("posenc_SignNet.eigen.max_freqs", 0)),
+        ("SPE", ()),
+        ("SPE", ("posenc_SPE.model", "DeepSet")),
+        ("BasisNet", ()),
+    ],
+)
+def test_sums_in_mixed_precision_are_taken_in_float32(name: str, overrides: tuple[object, ...]) -> None:
+    """All eigenvectors, or all nodes, of a graph are added up."""
+    encoder, data = encode(name, *overrides)
+    encoder.eval()
+    expected = encoder(batch_of(data)).x
+    with RefuseHalfSums(), torch.autocast("cpu", dtype=torch.bfloat16):
+        found = encoder(batch_of(data)).x
+    torch.testing.assert_close(found.float(), expected, atol=0.05, rtol=0.05)

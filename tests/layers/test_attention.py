@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from helpers.half_sums import RefuseHalfSums
 from helpers.packed_graphs import packed_graphs
 from torch_geometric.nn.attention import PerformerAttention
 from torch_geometric.utils import to_dense_batch
@@ -121,6 +122,15 @@ def test_performer_gradients_do_not_see_padding() -> None:
         strict=True,
     ):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-10)
+
+
+def test_performer_sums_keys_in_float32() -> None:
+    graphs = packed_graphs((700, 9), dtype=torch.float32)
+    attention = LinearAttention(graphs.x.size(1), heads=2)
+    expected = attention(graphs.x, graphs.layout())
+    with RefuseHalfSums(), torch.autocast("cpu", dtype=torch.bfloat16):
+        found = attention(graphs.x, graphs.layout())
+    assert (found - expected).abs().max() < 0.05 * expected.abs().max()
 
 
 def test_performer_refuses_a_bias() -> None:

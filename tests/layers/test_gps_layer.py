@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from itertools import product
 
 import pytest
 import torch
+from helpers.half_sums import RefuseHalfSums
 from helpers.packed_graphs import packed_graphs
 from torch import nn
 from torch.optim.swa_utils import update_bn
@@ -17,6 +19,7 @@ from graphgps_pearl.layers import (
     GLOBAL_MODELS,
     LOCAL_MODELS,
     GPSLayer,
+    Layout,
     LocalSettings,
     MessagePassingLayer,
     Norm,
@@ -164,6 +167,28 @@ def test_bfloat16_autocast_stays_near_float32(local: str, attention: str) -> Non
         (rough.float().sin().sum() + edge_attr.float().sum()).backward()
     assert (rough - exact).abs().max() < 0.1 * exact.abs().max()
     assert all(p.grad.isfinite().all() for p in layer.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_layer_norm_of_a_large_graph_in_half_precision(dtype: torch.dtype) -> None:
+    """float16 ends at 65,504, and there are more numbers than that to normalise."""
+    x, layout = torch.randn(1100, 64).to(dtype) + 1, Layout.of(torch.zeros(1100, dtype=torch.long))
+    norm = Norm(64, "layer")
+    with RefuseHalfSums():
+        found = norm(x, layout)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), norm(x.float(), layout), rtol=2**-8, atol=2**-8)
+
+
+def test_degrees_in_bfloat16_are_counted_in_float32() -> None:
+    star = torch.stack([torch.arange(1, 3000), torch.zeros(2999, dtype=torch.long)])
+    layout, x = Layout.of(torch.zeros(3000, dtype=torch.long)), torch.randn(3000, DIM).bfloat16()
+    with RefuseHalfSums():
+        scaled = layout.log_degree(star, torch.bfloat16)
+        weights = _layer("GCN", "None").local.arguments(x, star, None, layout)[1]
+    assert scaled.dtype == weights.dtype == torch.bfloat16
+    assert scaled[0] == torch.tensor(math.log(3000)).bfloat16()
+    assert weights[-3000] == torch.tensor(1 / 3000).bfloat16()  # the hub's own loop
 
 
 @every_pair

@@ -2,11 +2,14 @@
 
 import math
 
+import pytest
 import torch
 from helpers.graphs import batch_of, random_graph
 
-from graphgps_pearl.layers import Layout
+from graphgps_pearl.layers import Layout, san
 from graphgps_pearl.layers.san import SANAttention, SANLayer
+
+WEIGHT = san._weight
 
 
 def by_pairs(attention: SANAttention, x, edge_index, edge_attr, index) -> torch.Tensor:
@@ -61,6 +64,19 @@ def test_every_parameter_gets_a_gradient() -> None:
     found, _ = layer(x, batch.edge_index, edge_attr, Layout.of(batch.batch))
     found.square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in layer.parameters())
+
+
+def test_weights_in_float32_and_nodes_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU's autocast takes exponentials in float32, a CPU's does not."""
+    monkeypatch.setattr(san, "_weight", lambda products, width: WEIGHT(products.float(), width))
+    batch = batch_of(*((random_graph(n), n) for n in (6, 7)))
+    layer = SANLayer(8, 2, gamma=0.1)
+    arguments = torch.randn(13, 8), batch.edge_index, torch.randn(batch.num_edges, 8), Layout.of(batch.batch)
+    expected, _ = layer(*arguments)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found, _ = layer(*arguments)
+    found.float().square().sum().backward()
+    assert (found - expected).abs().max() < 0.1 * expected.abs().max()
 
 
 def test_layer_norm_is_of_each_node() -> None:

@@ -77,6 +77,10 @@ def _unchecked(**groups: dict[str, object]) -> object:
             "gnn.layer_type = gcnconv: EquivStableLapPE",
         ),
         (
+            {"model": {"type": "custom_gnn"}, "gnn": {"layer_type": "generaledgeconv"}},
+            "dataset.edge_dim = 128: must equal gnn.dim_inner = 16",
+        ),
+        (
             {"dataset": {"node_encoder": False, "node_encoder_name": "TypeDictNode"}},
             "nodes come 1 wide into layers that are 16 wide",
         ),
@@ -123,6 +127,17 @@ def test_an_edge_encoder_that_nobody_reads_is_left_out(caplog: pytest.LogCapture
         model = networks.build(make(ZINC, *SMALL, "gt.layer_type", f"{local}+Transformer"), 1, 1)
         assert (model.encoder.edge_encoder is not None) == read
         assert bool(caplog.records) == (not read)
+
+
+@pytest.mark.parametrize(
+    "layer", ["generalconv", "generaledgeconv", "sageconv", "gineconv", "ginconv", "mlp"]
+)
+def test_every_parameter_of_message_passing_alone_gets_a_gradient(layer: str) -> None:
+    words = ("model.type", "custom_gnn", "gnn.layer_type", layer, "dataset.edge_dim", 16)
+    cfg = make(ZINC, *SMALL, *words)
+    model = networks.build(cfg, 1, 1)
+    model(batch_of(cfg))[0].sum().backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
 
 
 def test_the_active_config_of_a_graphgym_program_is_taken_as_it_is() -> None:

@@ -121,6 +121,17 @@ def test_what_does_not_fit_is_refused() -> None:
         GraphHead("sum", nn.Linear(8, 1))
 
 
+@pytest.mark.parametrize("number", [2, 4])
+def test_a_bias_for_another_number_of_layers_is_refused(number: int) -> None:
+    """More of them would have weights that are never read."""
+    layers = [GPSLayer(8, GCNConv(8, 8), MultiheadAttention(8, 2)) for _ in range(3)]
+    encoding = BPEARL(4, 8, 1, return_pairs=True)
+    head = GraphHead("add", nn.Linear(8, 1))
+    network = GPS(layers, head, encoding=encoding, pair_bias=PairBiasProjection(4, 2, number))
+    with pytest.raises(ValueError, match=f"each of {number} layers, and the network has 3; give one for all"):
+        network(torch.randn(3, 4), torch.tensor([[0, 1], [1, 0]]))
+
+
 def test_it_needs_neither_yacs_nor_lightning() -> None:
     code = """
 import sys

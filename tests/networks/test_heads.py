@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from helpers.half_sums import RefuseHalfSums
 from helpers.network_configs import ZINC, make
 from torch import nn
 from torch_geometric.data import Batch, Data
@@ -63,6 +64,16 @@ def test_pooling(name: str, of_rows: object) -> None:
     head, batch = _head("graph", "model.graph_pooling", name), _batch()
     expected = torch.stack([of_rows(batch.x[batch.batch == b], dim=0) for b in (0, 1)])  # type: ignore[operator]
     torch.testing.assert_close(head.pool(batch.x, batch.batch, 2), expected)
+
+
+@pytest.mark.parametrize("name", ["add", "mean"])
+def test_pooling_a_large_graph_in_bfloat16(name: str) -> None:
+    """A count in bfloat16 is 256 at most on a GPU, and rounded to a multiple of 16 on a CPU."""
+    pool, index = networks.Pool(name), torch.zeros(3000, dtype=torch.long)
+    x = (torch.rand(3000, 8) + 1).bfloat16()
+    with RefuseHalfSums():
+        found = pool(x, index, 1)
+    assert torch.equal(found, pool(x.float(), index, 1).bfloat16())
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])

@@ -170,6 +170,16 @@ def test_bfloat16_autocast_trains() -> None:
         assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
 
+@pytest.mark.parametrize("local", ["GCN", "GIN", "GINE", "GAT", "GENConv", "PNA", "CustomGatedGCN"])
+def test_edges_in_32_bits_are_read(local: str) -> None:
+    model, cfg = _build("gt.layer_type", f"{local}+Transformer")
+    model.eval()
+    batch, narrow = batch_of(cfg), batch_of(cfg)
+    narrow.edge_index, narrow.batch = narrow.edge_index.int(), narrow.batch.int()
+    assert torch.equal(model(narrow)[0], model(batch)[0])
+    assert narrow.edge_index.dtype == torch.int32
+
+
 def test_a_network_learns() -> None:
     model, cfg = _build()
     batch = batch_of(cfg, (6, 9, 7, 5, 8, 4), seed=3)

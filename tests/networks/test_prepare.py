@@ -71,9 +71,26 @@ def test_results_are_those_without(name: str, merged: bool) -> None:
 def test_nothing_is_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     network, graphs, _ = network_of("zinc-bpearl", [])
     batch = Collate(networks.preparation(network, "cpu"))(graphs)
+    sent = pickle.loads(pickle.dumps(batch))
     for name in ("layers.layout.group_graphs", "pearl.hooks.PairRows", "layers.pair_bias.pair_index"):
         monkeypatch.setattr(f"graphgps_pearl.{name}", None)
     network(batch)
+    network(sent)
+
+
+@pytest.mark.parametrize("layers", [(1, 4), (4, 1)], ids=str)
+def test_a_batch_that_was_prepared_for_another_network(layers: tuple[int, int]) -> None:
+    """Its merged pairs are others, and an index to them would point at wrong rows, or behind the last."""
+    options = [["posenc_BPEARL.num_layers", number, "posenc_BPEARL.num_taps", 2] for number in layers]
+    (other, graphs, _), (network, _, _) = (network_of("zinc-bpearl", words) for words in options)
+    for encoder in (m for m in (*other.modules(), *network.modules()) if hasattr(m, "pair_bias")):
+        encoder.encoding.quotient = True
+        nn.init.normal_(encoder.pair_bias.weight)
+    expected = results(network, Batch.from_data_list(graphs))
+    batch = Collate(networks.preparation(other, "cpu"))(graphs)
+    for given in (batch, pickle.loads(pickle.dumps(batch))):
+        for ours, theirs in zip(results(network, given), expected, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
 def test_graphs_are_checked_where_they_are_prepared() -> None:

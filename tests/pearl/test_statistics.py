@@ -72,6 +72,15 @@ def test_chunks_give_the_same_moments(training: bool) -> None:
     torch.testing.assert_close(module(edges), whole, rtol=1e-10, atol=1e-12)
 
 
+def test_moments_under_autocast() -> None:
+    module = RPEARL(4, num_samples=10, num_taps=4, tap_moments=True).eval()
+    expected = module(molecule_like(19))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = module(molecule_like(19))
+        module.train()(molecule_like(19)).sum().backward()
+    torch.testing.assert_close(found, expected, rtol=0.1, atol=0.05)
+
+
 def test_one_tap_has_no_moments() -> None:
     with pytest.raises(ValueError, match="tap_moments needs num_taps of at least 2, got 1"):
         RPEARL(4, tap_moments=True)
