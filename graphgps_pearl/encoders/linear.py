@@ -11,7 +11,6 @@ from torch_geometric.graphgym.config import cfg as active_cfg
 
 from graphgps_pearl.errors import DataError
 
-
 NODE_MISFIT = "node features have {have} columns, the encoder was built for {expected}"
 _REMEDIES = {
     "x": "give the nodes a column, of ones for example",
@@ -21,7 +20,7 @@ _REMEDIES = {
 
 def features_of(batch: Batch, attribute: str, reader: Any) -> Tensor:
     """``x`` or ``edge_attr`` of a batch, which the encoder ``reader`` cannot do without."""
-    features: Tensor | None = batch[attribute] if attribute in batch else None
+    features: Tensor | None = getattr(batch, attribute, None)
     if features is None:
         name = getattr(reader, "name", type(reader).__name__.removesuffix("Encoder"))
         raise DataError(f"{name} reads {attribute}, and the graphs have none; {_REMEDIES[attribute]}")

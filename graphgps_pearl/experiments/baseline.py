@@ -41,7 +41,7 @@ def baseline(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog=prog,
         description="Fit molecular fingerprints (ECFP counts) with LightGBM on the splits of a config.",
-        epilog="The result goes to <out_dir>/<config>-ecfp/<seed>/ (or a folder for each fold) and stands in report as one more row.",
+        epilog="Results go to <out_dir>/<config>-ecfp/<seed or fold>/ and stand in report as one more row.",
     )
     parser.add_argument("file", metavar="FILE", help="config file, or the name of a shipped one")
     parser.add_argument(

@@ -136,8 +136,8 @@ class GraphNetwork(nn.Module):
             raise DataError("the network adds an encoding before every layer, and the encoder gives none")
         if len(given.attention_bias) not in (0, 1, len(self.layers)):
             raise ValueError(
-                f"the encoder gives an attention bias for each of {len(given.attention_bias)} layers, and the "
-                f"network has {len(self.layers)}; give one for all, or one for each"
+                f"the encoder gives an attention bias for each of {len(given.attention_bias)} layers, and "
+                f"the network has {len(self.layers)}; give one for all, or one for each"
             )
         if self.pre_mp is not None:
             x = self.pre_mp(x)
