@@ -185,6 +185,8 @@ def fit(
     checkpoint = decided_by_rank_zero(lambda: find_checkpoint(folder, task.state_dict()))
     if checkpoint is not None:
         _continue_from(checkpoint, train, cfg.optim.max_epoch)
+    # Lightning does so after it has loaded the weights, which would round those of a run in float64.
+    trainer.precision_plugin.convert_module(task)
     if connected():
         share_norms(task.network)
     if cfg.train.compile and isinstance(task.network, networks.GraphNetwork):

@@ -69,6 +69,8 @@ def test_stopped_at_every_batch_and_resumed_is_never_stopped(runs, signal_at):
         ("optim.scheduler", "reduce_on_plateau", "optim.schedule_patience", "0"),
         ("train.sampler_max_nodes", "150"),  # the number of batches differs between epochs
         ("train.eval_period", "2"),
+        ("train.precision", "64"),
+        ("train.precision", "bf16-mixed"),
         pytest.param(("num_workers", "1"), marks=pytest.mark.slow),
     ],
     ids=lambda words: "-".join(words[:2]),
