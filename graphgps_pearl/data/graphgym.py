@@ -9,7 +9,7 @@ Where its bytes come from is not known to us, so nothing of it is cached.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphgps_pearl.data.base import TRAIN_VAL_TEST, BadRowError, DatasetSpec, Items, Source
-from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.errors import ConfigError, DataError
 
 
 def has_loaders() -> bool:
@@ -129,4 +129,9 @@ def _splits_of(dataset: Any) -> dict[str, Sequence[int]] | None:
         if held is None or not all(name in held for name in names):
             return None
         index = [held[name] for name in names]
+    if isinstance(index, Mapping) or len(index) != len(TRAIN_VAL_TEST):
+        raise DataError(
+            "split_idxs: expected three lists of graph numbers, for training, validation and test; leave it "
+            "out to split by dataset.split_mode"
+        )
     return {name: torch.as_tensor(part).tolist() for name, part in zip(TRAIN_VAL_TEST, index, strict=True)}

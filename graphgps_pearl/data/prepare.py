@@ -71,12 +71,17 @@ def _spec(source: Source) -> DatasetSpec:
             raise ConfigError(
                 f"dataset.{key}: {chosen[key]!r} does not fit {known.name}; set it to {fitting}"
             )
-    for key in ("subgraph_hops", "subgraph_parts"):
+    for key in ("subgraph_hops", "subgraph_parts", "subgraph_neighbors"):
         if chosen[key] and not known.transductive:
             raise ConfigError(
                 f"dataset.{key}: {chosen[key]} is for node tasks on one graph, and {known.name} has many; "
                 "leave it out"
             )
+    if chosen.subgraph_neighbors and not chosen.subgraph_hops:
+        raise ConfigError(
+            f"dataset.subgraph_neighbors: {chosen.subgraph_neighbors} has no effect, since "
+            "dataset.subgraph_hops is 0; set dataset.subgraph_hops, or leave it out"
+        )
     if chosen.split_mode not in source.own_split_modes:
         if chosen.split_mode != "random":
             splits.parse_cv(chosen.split_mode)

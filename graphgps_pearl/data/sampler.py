@@ -73,19 +73,19 @@ def cut(
     return [*batches, batch] if batch else batches
 
 
-def share(batches: list[list[int]], rank: int, world_size: int) -> list[list[int]]:
-    """One rank's part of every global batch. Each graph goes to exactly one rank and no rank's batch is
-    empty: a batch of fewer graphs than ranks joins its neighbour."""
-    joined: list[list[int]] = []
+def joined(batches: list[list[int]], world_size: int) -> list[list[int]]:
+    """Global batches of which every rank gets a part, ``batch[rank::world_size]``: one of fewer graphs than
+    ranks joins its neighbour."""
+    large: list[list[int]] = []
     for batch in batches:
-        if joined and len(batch) < world_size:
-            joined[-1] = joined[-1] + batch
+        if large and len(batch) < world_size:
+            large[-1] = large[-1] + batch
         else:
-            joined.append(batch)
-    if len(joined) > 1 and len(joined[0]) < world_size:
-        first = joined.pop(0)
-        joined[0] = first + joined[0]
-    return [batch[rank::world_size] for batch in joined]
+            large.append(batch)
+    if len(large) > 1 and len(large[0]) < world_size:
+        first = large.pop(0)
+        large[0] = first + large[0]
+    return large
 
 
 class BatchOrder(Sampler[list[int]]):
@@ -132,19 +132,21 @@ class BatchOrder(Sampler[list[int]]):
     def batches(self) -> list[list[int]]:
         """This rank's batches of the epoch."""
         if self._planned is None or self._planned[0] != self.epoch:
-            self._planned = (self.epoch, self._plan())
+            whole = self.global_batches(self.world_size)
+            self._planned = (self.epoch, [batch[self.rank :: self.world_size] for batch in whole])
         return self._planned[1]
 
-    def _plan(self) -> list[list[int]]:
+    def global_batches(self, world_size: int) -> list[list[int]]:
+        """The epoch's batches over all ranks, if there are so many; each graph is in exactly one of them."""
         order = epoch_order(len(self.sizes), self.seed, self.epoch, self.shuffle)
         bucketed = self.sampler_name == "size_bucket" and self.shuffle
         if bucketed:
             order = sort_windows(order, self.sizes, self.window * self.batch_size)
-        batches = cut(order, self.sizes, self.batch_size, self.bounds, self.world_size)
+        batches = cut(order, self.sizes, self.batch_size, self.bounds, world_size)
         if bucketed:
             mixed = _rng(self.seed, self.epoch).spawn(1)[0].permutation(len(batches))
             batches = [batches[i] for i in mixed]
-        return share(batches, self.rank, self.world_size)
+        return joined(batches, world_size)
 
     def __iter__(self) -> Iterator[list[int]]:
         return iter(self.batches()[self.start :])

@@ -69,7 +69,7 @@ def read(source: Source, file: Path, view: View | None = None) -> dict[str, Any]
     items = source.items() if view is None else view(source.items())
     nodes = source.spec().transductive
     if not nodes:
-        _check_splits(items, source.spec().name)
+        _check_splits(items, items.count, "graph", source.spec().name)
     chosen = _choose(items, source.cfg.dataset.subset)
     position: dict[int, int] = {}
     skipped: list[SkippedRow] = []
@@ -85,6 +85,8 @@ def read(source: Source, file: Path, view: View | None = None) -> dict[str, Any]
             yield graph
 
     table = _collate(graphs())
+    if nodes and len(table):
+        _check_splits(items, int(table.num_nodes().sum()), "node", source.spec().name)
     _log_rate("read", len(table), time.perf_counter() - began, source.spec().name)
     if skipped:
         list_skipped(skipped, file)
@@ -103,22 +105,22 @@ def read(source: Source, file: Path, view: View | None = None) -> dict[str, Any]
     return state
 
 
-def _check_splits(items: Items, name: str) -> None:
-    """DataError where a split names an item that is not there; a line in the log where it names one that
-    is in a split before it, or one twice."""
-    seen = np.zeros(items.count, bool)
+def _check_splits(items: Items, count: int, what: str, name: str) -> None:
+    """DataError where a split names a graph (or node) that is not there; a line in the log where it names one
+    that is in a split before it, or one twice."""
+    seen = np.zeros(count, bool)
     for split, part in (items.splits or {}).items():
         index = np.asarray(part, dtype=np.int64)
-        outside = index[(index < 0) | (index >= items.count)]
+        outside = index[(index < 0) | (index >= count)]
         if len(outside):
             raise DataError(
-                f"{items.file}: split {split!r} of {name} has graph {outside[0]}, there are 0 to "
-                f"{items.count - 1}; correct the split, or get the files again"
+                f"{items.file}: split {split!r} of {name} has {what} {outside[0]}, there are 0 to "
+                f"{count - 1}; correct the split, or get the files again"
             )
         again = len(index) - int((~seen[np.unique(index)]).sum())
         if again:
             log.warning(
-                "%s: %d graphs of split %r are in it twice or in a split before it", name, again, split
+                "%s: %d %ss of split %r are in it twice or in a split before it", name, again, what, split
             )
         seen[index] = True
 

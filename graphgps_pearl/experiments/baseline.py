@@ -23,6 +23,7 @@ from yacs.config import CfgNode
 from graphgps_pearl import config, data
 from graphgps_pearl.command import run_command
 from graphgps_pearl.data.fingerprints import Fingerprints
+from graphgps_pearl.data.splits import NO_VALIDATION
 from graphgps_pearl.errors import MissingExtraError, UserError
 from graphgps_pearl.files import write_errors_in_one_line
 from graphgps_pearl.report.aggregate import describe_run, write_aggregate
@@ -90,6 +91,11 @@ def fit(cfg: CfgNode, folder: RunFolder, *, with_validation: bool) -> dict[str, 
     known = data.declared(cfg)
     if known.task != "graph":
         raise UserError(f"dataset.task = {known.task}: the baseline predicts for molecules; it needs graph")
+    if with_validation and cfg.dataset.split_mode.endswith(NO_VALIDATION):
+        raise UserError(
+            f"--with-validation: dataset.split_mode = {cfg.dataset.split_mode} has no validation data, only "
+            "the test fold; leave --with-validation out"
+        )
     metric, larger_is_better = best_metric(cfg.metric_best, cfg.metric_agg, known.task_type)
     bundle = data.load(cfg, view=Fingerprints())
     folder.write(folder.data, json.dumps(data_facts(bundle), indent=2) + "\n")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import yaml
 
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.experiments.jobs import Job
 from graphgps_pearl.experiments.live import Selection
-from graphgps_pearl.runs.folder import REPEAT_KEYS, RunFolder, first_change, settings
+from graphgps_pearl.runs.folder import RunFolder, first_change, settings
 
 if TYPE_CHECKING:
     from yacs.config import CfgNode
+
+#: Keys that say which runs a command makes; of one run they change no number.
+_OF_THE_COMMAND = frozenset({"name_tag", "run_multiple_splits"})
 
 
 def check(cfg: CfgNode, *, budget: bool = True) -> Selection:
@@ -53,11 +56,11 @@ def require_same(folder: Path, config_text: str) -> None:
         raise UserError(f"{folder} holds a run with {changed}: give name_tag NAME to keep both, or remove it")
 
 
-def is_finished(job: Job, config_text: str) -> bool:
-    """Whether nothing is left to train, and what was trained has these settings."""
+def is_finished(texts: Mapping[Path, str]) -> bool:
+    """Whether nothing is left to train in these folders, and what was trained has their settings."""
     return all(
-        RunFolder(folder).read_result() and _change(folder, config_text, frozenset()) is None
-        for folder in job.folders
+        RunFolder(folder).read_result() and _change(folder, text, frozenset()) is None
+        for folder, text in texts.items()
     )
 
 
@@ -69,4 +72,4 @@ def _change(folder: Path, config_text: str, ignored: frozenset[str]) -> str | No
         old = settings(run.read(run.config))
     except (yaml.YAMLError, ValueError, AttributeError, TypeError, OSError, UserError):
         return "a config.yaml that cannot be read"
-    return first_change(old, settings(config_text), REPEAT_KEYS | ignored)
+    return first_change(old, settings(config_text), _OF_THE_COMMAND | ignored)

@@ -157,10 +157,10 @@ def _train(jobs: Sequence[Job], at_once: int) -> int:
     configs = {job.folder.parent: config.load(job.file, job.overrides) for job in jobs}
     print(f"checking {len(configs)} config(s), then {len(jobs)} run(s)", flush=True)
     selections = {folder: check(cfg) for folder, cfg in configs.items()}
-    texts = {folder: config.dump(cfg) for folder, cfg in configs.items()}
-    for job in jobs:
-        for folder in job.folders:
-            require_same(folder, texts[job.folder.parent])
+    texts = {job: _texts(job, configs[job.folder.parent]) for job in jobs}
+    for of_job in texts.values():
+        for folder, text in of_job.items():
+            require_same(folder, text)
     live = Live(len(jobs), lambda job: selections[job.folder.parent], planned=jobs, at_once=at_once)
     endings: dict[Job, Ending] = {}
 
@@ -170,7 +170,7 @@ def _train(jobs: Sequence[Job], at_once: int) -> int:
 
     def unfinished() -> Iterator[Job]:
         for job in jobs:
-            if is_finished(job, texts[job.folder.parent]):
+            if is_finished(texts[job]):
                 ended(job, Ending("done"))
             else:
                 yield job
@@ -179,6 +179,12 @@ def _train(jobs: Sequence[Job], at_once: int) -> int:
     with say_when_stopped(lambda: how_to_continue(_done(jobs, endings, live), out_dir)):
         run_jobs(unfinished(), at_once, ended, observer=live)
     return sum(ending.state == "failed" for ending in endings.values())
+
+
+def _texts(job: Job, cfg: CfgNode) -> dict[Path, str]:
+    """The folders of a job's runs, and the config that each of them is trained with."""
+    each = config.runs(config.override(cfg, ["seed", job.seed]))
+    return {job.folder.with_name(str(name)): config.dump(run) for name, run in each}
 
 
 def _done(jobs: Sequence[Job], endings: Mapping[Job, Ending], live: Live) -> str:

@@ -2,7 +2,8 @@
 
 Every trial is an ordinary run, in ``<out_dir>/search-<study>/<config>-trial-<number>/<seed>``. The validation
 metric decides, and no other split is read. A trial whose validation curve stays behind the median of the
-others is ended early; one above the parameter budget ends before its data is loaded.
+others is ended early, unless ``optim.max_epoch`` is searched over; one above the parameter budget ends before
+its data is loaded.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from optuna import Study, Trial
 
 _FAILURES_IN_A_ROW = 3
+_LENGTH = "optim.max_epoch"
 _OVER_BUDGET = "train.max_params:"
 _BUSY_RUN = "is being trained by another process"
 
@@ -151,12 +153,15 @@ class Search:
         optuna = _optuna()
         self.storage.parent.mkdir(parents=True, exist_ok=True)
         warmup = self.cfg.optim.max_epoch // 4  # epochs; earlier curves say little
+        pruner: Any = optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=warmup)
+        if any(d.key == _LENGTH for d in self.space):
+            pruner = optuna.pruners.NopPruner()  # at one epoch, schedules of different length are no match
         try:
             study = optuna.create_study(
                 storage=f"sqlite:///{self.storage.resolve()}",
                 study_name=name,
                 direction="maximize" if self.selection.larger_is_better else "minimize",
-                pruner=optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=warmup),
+                pruner=pruner,
                 load_if_exists=True,
             )
             # The same seed again would propose the same trials again.
@@ -234,7 +239,8 @@ class Search:
         overrides = [*self.overrides, "out_dir", str(self.folder), "name_tag", tag]
         overrides += [str(word) for pair in trial.params.items() for word in pair]
         path = config_folder(self.folder, self.file, tag) / str(self.cfg.seed)
-        return Job(self.file, self.cfg.seed, tuple(overrides), path, self.cfg.optim.max_epoch)
+        epochs = trial.params.get(_LENGTH, self.cfg.optim.max_epoch)
+        return Job(self.file, self.cfg.seed, tuple(overrides), path, epochs)
 
     def _settled(self, trial: Trial, job: Job) -> tuple[float | None, Any, str] | None:
         """(value, state, what is said) of a trial that needs no training, else None."""

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from yacs.config import CfgNode
 
-#: What tells runs apart is not what makes one better.
-NOT_SEARCHED = ("seed", "out_dir", "name_tag")
+#: What tells runs apart, or what they are compared by, is not what makes one better.
+NOT_SEARCHED = (
+    *("seed", "out_dir", "name_tag", "dataset.split_index"),
+    *("metric_best", "metric_agg", "dataset.select_split"),
+)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """Files of molecules, as they come: every row is kept with all its columns, whatever its SMILES is worth.
 
-``.smi`` has a SMILES and perhaps a name on each line, ``.csv`` (or ``.tsv``) a header with a SMILES column,
-its cells separated by commas, semicolons or tabs; both may be gzipped. ``-`` is standard input, of either
-kind: its first line tells which.
+``.smi`` has a SMILES (or CXSMILES) and perhaps a name on each line, ``.csv`` (or ``.tsv``) a header with a
+SMILES column, its cells separated by commas, semicolons or tabs; both may be gzipped. ``-`` is standard
+input, of either kind: its first line tells which.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from graphgps_pearl.delimited import (
 from graphgps_pearl.errors import DataError
 
 STANDARD_INPUT = "-"
+_EXTENSION = re.compile(r"(\|[^|]*\|)(?:\s+(.*))?\s*$", re.DOTALL)  # of a CXSMILES, and the name after it
 
 
 @dataclass
@@ -89,6 +91,8 @@ def _read_smi(lines: Iterable[str]) -> MoleculeTable:
         smiles, *name = line.split(maxsplit=1)
         if number == 0 and smiles.lower() == "smiles":
             continue  # RDKit writes a header line
+        if name and (extended := _EXTENSION.match(name[0])):
+            smiles, name = f"{smiles} {extended[1]}", [extended[2]] if extended[2] else []
         table.rows.append([smiles, *(part.strip() for part in name)])
         table.smiles.append(smiles)
     if all(len(row) == 1 for row in table.rows):

@@ -32,11 +32,13 @@ _PARTS = ("state_dict", "optimizer_states", "callbacks", "loops", "position")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that loads, and where the run goes on: the epoch, and the batches of it already done."""
+    """A checkpoint that loads, and where the run goes on: the epoch, and the batches of it already done, by
+    so many processes."""
 
     path: Path
     epoch: int
     batches: int
+    processes: int = 1
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,9 @@ def _position(path: Path, weights: Mapping[str, Tensor] | None) -> Checkpoint:
     numbers = [position.get(key) for key in ("epoch", "batches")] if isinstance(position, dict) else [None]
     if not all(type(number) is int and number >= 0 for number in numbers):
         raise DamagedFileError(f"{path}: its position {position!r} is impossible")
-    return Checkpoint(path, *numbers)
+    running = content.get("running")  # of each process, in the middle of an epoch
+    processes = len(running) if isinstance(running, list) else 1
+    return Checkpoint(path, position["epoch"], position["batches"], processes)
 
 
 def trained_weights(folder: RunFolder) -> Trained:

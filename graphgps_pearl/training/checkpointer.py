@@ -85,7 +85,7 @@ class Checkpointer(pl.Callback):
         self.every_batches = every_batches
         self.every_seconds = every_seconds
         self._signals = StopSignals()
-        self._saved_at = 0.0
+        self._saved_at, self._saved_after = 0.0, 0  # when, and after how many batches of this start's epoch
         self._loops: dict[str, Any] | None = None
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -97,8 +97,8 @@ class Checkpointer(pl.Callback):
             self._loops = {"fit_loop": copy.deepcopy(trainer.fit_loop.state_dict())}
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Seconds between checkpoints count from here."""
-        self._saved_at = time.monotonic()
+        """Seconds and batches between checkpoints count from here."""
+        self._saved_at, self._saved_after = time.monotonic(), 0
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -108,10 +108,12 @@ class Checkpointer(pl.Callback):
         if stepped:
             # After the last batch an evaluation follows, and the checkpoint of the epoch.
             due = not trainer.is_last_batch and self._due(batch_idx + 1)
-            self._save_and_stop(trainer, due)
+            if self._save_and_stop(trainer, due):
+                self._saved_after = batch_idx + 1
 
     def _due(self, batches: int) -> bool:
-        by_batches = self.every_batches > 0 and batches % self.every_batches == 0
+        # Not a multiple of it: with accumulated gradients that may be no moment between two steps.
+        by_batches = 0 < self.every_batches <= batches - self._saved_after
         return by_batches or 0 < self.every_seconds <= time.monotonic() - self._saved_at
 
     def on_validation_batch_end(
@@ -126,13 +128,15 @@ class Checkpointer(pl.Callback):
         """Stop in an evaluation too; the resumed run evaluates from the start."""
         self._save_and_stop(trainer, due=False)
 
-    def _save_and_stop(self, trainer: pl.Trainer, due: bool) -> None:
+    def _save_and_stop(self, trainer: pl.Trainer, due: bool) -> bool:
+        """Whether a checkpoint was saved."""
         signal_number, due_anywhere = largest(self._signals.received, int(due))
         if signal_number or due_anywhere:
             save_checkpoint(trainer, self.folder)
             self._saved_at = time.monotonic()
         if signal_number:
             raise StoppedError(signal_number)
+        return bool(due_anywhere)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Stop after an epoch that was all but saved when the signal came."""

@@ -139,6 +139,11 @@ class EpochMetrics(Metric):
         return pred * self.std + self.mean, true.view_as(pred) * self.std + self.mean
 
 
+def no_rows(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The :meth:`EpochMetrics.running_state` of the same kind that has gathered nothing."""
+    return {name: value[:0] if value.dim() else torch.zeros_like(value) for name, value in state.items()}
+
+
 def count_labels(true: Tensor) -> Tensor:
     """How many labels exist: the number that the mean loss of a batch is a mean over."""
     return (~torch.isnan(true)).sum() if true.is_floating_point() else (true >= 0).sum()

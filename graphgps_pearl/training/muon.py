@@ -65,7 +65,9 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         kinds = ((matrices, True), (others, False))
         groups = [{"params": list(params), "orthogonal": kind} for params, kind in kinds if params]
-        super().__init__(groups, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        # "fused" is for torch: AdamW's kernel is, so a loaded "step" has to be on the device, too.
+        defaults = {"lr": lr, "weight_decay": weight_decay, "momentum": momentum, "fused": True}
+        super().__init__(groups, defaults)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -185,6 +185,8 @@ def fit(
     checkpoint = decided_by_rank_zero(lambda: find_checkpoint(folder, task.state_dict()))
     if checkpoint is not None:
         _continue_from(checkpoint, train, cfg.optim.max_epoch)
+    # Lightning does so after it has loaded the weights, which would round those of a run in float64.
+    trainer.precision_plugin.convert_module(task)
     if connected():
         share_norms(task.network)
     if cfg.train.compile and isinstance(task.network, networks.GraphNetwork):
@@ -244,6 +246,7 @@ def _continue_from(checkpoint: Checkpoint, train: data.GraphLoader, max_epoch: i
     """Move the loader to where the checkpoint was taken."""
     epoch, batches = checkpoint.epoch, checkpoint.batches
     train.set_epoch(epoch)
+    _require_same_batches(checkpoint, train)
     possible = train.num_batches() if epoch < max_epoch else 0
     if epoch > max_epoch or batches > possible:
         raise UserError(
@@ -257,6 +260,18 @@ def _continue_from(checkpoint: Checkpoint, train: data.GraphLoader, max_epoch: i
         checkpoint.path.name,
         f"epoch {epoch + 1}" + (f", after batch {batches}" if batches else ""),
     )
+
+
+def _require_same_batches(checkpoint: Checkpoint, train: data.GraphLoader) -> None:
+    """Make sure that the batches which are done have the graphs that this number of processes would skip."""
+    before, now, done = checkpoint.processes, train.sampler.world_size, checkpoint.batches
+    batches = train.sampler.global_batches
+    if done and before != now and batches(before)[:done] != batches(now)[:done]:
+        raise UserError(
+            f"{checkpoint.path}: was saved after batch {done} of an epoch by {before} processes, whose "
+            f"batches are not those of {now} (bounds hold on each process, and small batches are joined); "
+            f"continue with torchrun --nproc_per_node {before}, or give --overwrite to train from the start"
+        )
 
 
 def _how_to_continue(folder: RunFolder) -> str:

@@ -21,7 +21,7 @@ from torch_geometric.data import Batch
 from graphgps_pearl.data import GraphLoader
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.training.losses import Loss
-from graphgps_pearl.training.metrics import Custom, EpochMetrics, Moments, count_labels
+from graphgps_pearl.training.metrics import Custom, EpochMetrics, Moments, count_labels, no_rows
 from graphgps_pearl.training.muon import matrices_of
 from graphgps_pearl.training.processes import connected, total
 from graphgps_pearl.training.schedules import OptimSettings, make_optimizer, make_schedule
@@ -189,9 +189,12 @@ class GraphTask(pl.LightningModule):
 
     def _load_running(self, states: list[dict[str, Any]]) -> None:
         self.grad_norms.extend(states[0]["grad_norms"])
-        # Another number of processes than before: the first one takes what all of them had.
         own = states[self.global_rank : self.global_rank + 1]
-        for state in own if len(states) == self.trainer.world_size else states * (self.global_rank == 0):
+        if len(states) != self.trainer.world_size:
+            # Another number of processes than before: the first one takes what all of them had. The others
+            # begin with no rows, not with nothing: the epoch may have no batch left, and all have to compute.
+            own = states if self.global_rank == 0 else [{"train": no_rows(states[0]["train"])}]
+        for state in own:
             self.epoch_metrics[0].add_running_state(state["train"])
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:

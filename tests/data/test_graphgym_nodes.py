@@ -7,7 +7,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.utils import erdos_renyi_graph
 
 from graphgps_pearl import data
-from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.errors import ConfigError, DataError
 
 MASKS = torch.arange(30).view(-1, 1).add(torch.arange(4)).remainder(3)
 
@@ -62,3 +62,14 @@ def test_real_valued_targets_of_nodes(make_cfg, own) -> None:
     assert train.shape == (30, 1) and bundle.moments is not None
     known = train[~train.isnan()]
     assert len(known) == 10 and abs(float(known.mean())) < 1e-5
+
+
+def test_masks_that_overlap_are_said_and_masks_of_other_nodes_are_refused(make_cfg, own, caplog) -> None:
+    settings = {"task": "node", "task_type": "classification"}
+    graph = own["one"][0]
+    graph.test_mask[:, 0] |= graph.train_mask[:, 0]
+    data.load(make_cfg("own", "one", **settings))
+    assert "one: 10 nodes of split 'test' are in it twice or in a split before it" in caplog.text
+    graph.test_mask = torch.ones(40, 4, dtype=torch.bool)
+    with pytest.raises(DataError, match=r"split 'test' of one has node 30, there are 0 to 29"):
+        data.load(make_cfg("own", "one", **settings))

@@ -152,3 +152,12 @@ def test_a_loaders_graph_without_a_class_is_named(make_cfg, monkeypatch, y, said
     monkeypatch.setitem(register.loader_dict, "theirs", lambda *_: [graph] * 10)
     with pytest.raises(DataError, match=f"the first is graph 0 of own: {said}"):
         data.load(make_cfg("Theirs", "own", task_type="classification", split_mode="random"))
+
+
+@pytest.mark.parametrize("splits", [([0, 1], [2]), {"train": [0], "valid": [1], "test": [2]}])
+def test_splits_of_a_loader_that_are_not_three_lists_are_one_line(make_cfg, monkeypatch, splits) -> None:
+    theirs = ThirdParty()
+    theirs.split_idxs = splits
+    monkeypatch.setitem(register.loader_dict, "theirs", lambda *_: theirs)
+    with pytest.raises(DataError, match=r"split_idxs: expected three lists of graph numbers"):
+        data.load(make_cfg("theirs", "any"))

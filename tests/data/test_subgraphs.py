@@ -102,7 +102,13 @@ def test_two_processes_have_different_roots(make_cfg, tmp_path: Path) -> None:
     assert sorted(seen) == sorted([int(group[0]) for group in train.groups]) and len(seen) == 36
 
 
-@pytest.mark.parametrize("key", ["subgraph_hops", "subgraph_parts"])
+@pytest.mark.parametrize("key", ["subgraph_hops", "subgraph_parts", "subgraph_neighbors"])
 def test_graph_tasks_have_no_neighbourhoods(make_cfg, key: str) -> None:
     with pytest.raises(ConfigError, match=rf"dataset.{key}: 2 .*one graph"):
         data.spec(make_cfg("PyG-ZINC", "subset", **{key: 2}))
+
+
+def test_neighbours_without_hops_are_refused(make_cfg) -> None:
+    settings = {"task": "node", "task_type": "classification", "subgraph_parts": 4}
+    with pytest.raises(ConfigError, match=r"dataset.subgraph_neighbors: 5 .* dataset.subgraph_hops is 0"):
+        data.spec(make_cfg("PyG-Planetoid", "Cora", subgraph_neighbors=5, **settings))

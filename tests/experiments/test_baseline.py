@@ -149,6 +149,9 @@ def test_what_cannot_be_done_is_one_line(
     assert main(["baseline", "csl-none", *words(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert "SMILES" in said and said.count("\n") == 1
+    without = words(tmp_path, "dataset.subset", 60, "dataset.split_mode", "cv-kfold-3-noval")
+    assert main(["baseline", "quickstart", "--with-validation", *without]) == 2
+    assert "cv-kfold-3-noval has no validation data, only the test fold" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     assert main(["baseline", "quickstart", *words(tmp_path, "dataset.subset", 60)]) == 2
     assert "pip install 'lightgbm" in capsys.readouterr().err

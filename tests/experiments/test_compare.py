@@ -1,5 +1,6 @@
 """``compare``: which runs it plans, and how it ends."""
 
+import json
 import re
 import signal
 import subprocess
@@ -157,6 +158,26 @@ def test_runs_with_other_settings_are_found_before_the_first_run(folder, capsys)
     assert compare_command(["a.yaml", "small.yaml", "gt.layers", "2"]) == 2
     assert "small/0 holds a run with gt.layers = 1 instead of 2" in capsys.readouterr().err
     assert not (folder / "results" / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["seed", "1"], "small/0 holds a run with seed = 0 instead of 1"),
+        (["run_multiple_splits", "[]", "seed", "1"], "small/1 holds a run with dataset.split_index = 1"),
+    ],
+)
+def test_runs_of_another_seed_or_fold_are_not_taken_for_these(folder, capsys, words, said):
+    in_folds = ["dataset.split_mode", "cv-kfold-3", "run_multiple_splits", "[0, 1]"]
+    for name, cfg in config.runs(config.load("small.yaml", in_folds)):
+        run = RunFolder(folder / "results" / "small" / str(name))
+        run.open(config.dump(cfg))
+        result = {"config": "small", "splits": [], "parameters": {}, "metric": "val_mae", "best": {}}
+        run.write(run.result, json.dumps(result | {"epochs": 3}))
+    jobs = plan([Path("small.yaml")], 1, in_folds)
+    assert compare_module._train(jobs, 1) == 0  # finished: nothing is trained
+    assert compare_command(["small.yaml", *in_folds, *words]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_stopped_comparison_says_what_is_done_and_continues(folder):

@@ -89,6 +89,8 @@ def run(monkeypatch, runs: Runs, *overrides: str) -> int:
         (["posenc_BPEARL.num_layers=1,2"], "the config does not use BPEARL"),
         (["posenc_RPEARL=1,2"], "is a group, not a key"),
         (["seed=0:9"], "no key to search over"),
+        (["dataset.split_index=0,1"], "no key to search over"),
+        (["metric_best=mae,rmse"], "no key to search over"),
         (["gt.pna_degrees=[1],[2]"], "no key to search over"),
         (["gnn.keep_edge=0.1,0.2"], "no key to search over"),
         ([RATE, "optim.base_lr=1e-3,1e-2"], "is given twice"),
@@ -170,7 +172,7 @@ def propose(monkeypatch, rates: list[float]) -> None:
             return {}
 
         def sample_independent(self, study, trial, name, distribution):
-            return rates[trial.number]
+            return rates[trial.number] if name == "optim.base_lr" else distribution.choices[trial.number % 2]
 
     monkeypatch.setattr(optuna.samplers, "TPESampler", lambda **_: Given())
 
@@ -187,6 +189,15 @@ def test_a_trial_behind_the_median_is_ended_early_and_the_report_says_so(folder,
     (runs.jobs[4].folder / "failed.txt").write_text("pruned after epoch 1")  # as the process's keeper does
     states = [run.state for some in find_runs(folder / "results" / "search-small").values() for run in some]
     assert states == ["finished"] * 4 + ["pruned after epoch 1"]
+
+
+def test_runs_of_different_length_are_not_compared_in_their_middle(folder, monkeypatch, capsys):
+    """At one epoch a short schedule is nearly done and a long one is not; the value at the end decides."""
+    propose(monkeypatch, [1e-3, 2e-3, 3e-3, 1.1e-3, 1e-2])
+    runs = Runs()
+    assert run(monkeypatch, runs, "--keys", RATE, "optim.max_epoch=3,40", "--trials", "5") == 0
+    assert "(5 trained to the end" in capsys.readouterr().out
+    assert [job.epochs for job in runs.jobs] == [3, 40, 3, 40, 3]
 
 
 def test_settings_that_were_pruned_do_not_count_as_trained_when_proposed_again(folder, monkeypatch, capsys):

@@ -8,6 +8,7 @@ import pytest
 from helpers.inference import one_error, rows_of
 
 from graphgps_pearl import cli
+from graphgps_pearl.data.molecules import parse
 from graphgps_pearl.inference.molecule_files import read_molecules
 
 
@@ -21,6 +22,16 @@ def test_predict_reads_smi(model, tmp_path, capsys, zipped):
     rows = rows_of(shown.out)
     assert [(row["smiles"], row["name"]) for row in rows] == [("CCO", "ethanol of wine"), ("c1ccccc1", "")]
     assert shown.err.splitlines()[-1] == "2 of 2 molecules predicted"
+
+
+def test_the_extension_of_a_cxsmiles_is_part_of_the_molecule(tmp_path):
+    source = tmp_path / "m.smi"
+    source.write_text("CC |^1:1| ethyl radical\nC[C@H](F)Cl |&1:1|\nCCO |x\nCCO\t|$;;a b$|\tethanol\n")
+    table = read_molecules(str(source))
+    assert table.smiles == ["CC |^1:1|", "C[C@H](F)Cl |&1:1|", "CCO", "CCO |$;;a b$|"]
+    names = ["ethyl radical", "", "|x", "ethanol"]
+    assert table.rows == [list(row) for row in zip(table.smiles, names, strict=True)]
+    assert [a.GetNumRadicalElectrons() for a in parse(table.smiles[0]).GetAtoms()] == [0, 1]
 
 
 @pytest.mark.parametrize(

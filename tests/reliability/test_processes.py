@@ -29,7 +29,10 @@ def train_together(runs: SmallRuns, output: Path, *words: str, tag: str = "run",
     processes = children.start_together(runs.arguments(*words, tag=tag), output, 2, before)
     for process in processes:
         process.join(120)
-    return [process.exitcode for process in processes]
+    codes = [process.exitcode for process in processes]
+    for process in processes:
+        process.kill()  # those that wait for each other
+    return codes
 
 
 def values(run: Path) -> torch.Tensor:
@@ -116,18 +119,23 @@ def kill_rank_1(rank: int) -> None:
     _at_batch(rank == 1, 8, signal.SIGKILL)
 
 
-def _at_batch(armed: bool, number: int, signal_number: int) -> None:
+def stop_in_evaluation() -> None:
+    """SIGTERM at the first batch of an evaluation."""
+    _at_batch(True, 1, signal.SIGTERM, "validation_step")
+
+
+def _at_batch(armed: bool, number: int, signal_number: int, method: str = "training_step") -> None:
     from graphgps_pearl.training.task import GraphTask
 
-    original, count = GraphTask.training_step, [0]
+    original, count = getattr(GraphTask, method), [0]
 
-    def step(self, batch, batch_idx):
+    def step(self, *args):
         count[0] += armed
         if count[0] == number:
             os.kill(os.getpid(), signal_number)
-        return original(self, batch, batch_idx)
+        return original(self, *args)
 
-    GraphTask.training_step = step
+    setattr(GraphTask, method, step)
 
 
 def test_a_signal_to_one_process_stops_all_at_the_same_batch_and_they_go_on(runs, tmp_path):
@@ -151,6 +159,32 @@ def test_a_process_that_dies_ends_the_job_and_another_number_of_processes_goes_o
     assert checkpoint(runs.path())["position"] == {"epoch": 1, "batches": 0}
     assert runs.train(*EXACT) == 0
     assert_close(runs.path(), runs.path("one"))
+
+
+def test_stopped_in_an_evaluation_and_continued_with_more_processes(runs, tmp_path):
+    assert runs.train(*EXACT, tag="one") == 0
+    output = tmp_path / "output"
+    child = children.start(runs.arguments(*EXACT), output, stop_in_evaluation)
+    child.join(120)
+    assert child.exitcode == 143
+    assert checkpoint(runs.path())["position"] == {"epoch": 0, "batches": 5}
+    assert train_together(runs, output, *EXACT) == [0, 0], output.with_suffix(".0").read_text()
+    assert_close(runs.path(), runs.path("one"))
+
+
+def test_bounded_batches_are_not_continued_in_their_middle_with_another_number_of_processes(
+    runs, tmp_path, capsys
+):
+    """They are other batches, so graphs would be left out or trained on twice."""
+    words, output = ("train.sampler_max_nodes", "90"), tmp_path / "output"
+    assert train_together(runs, output, *words, before=stop_rank_1) == [143, 143]
+    batches = checkpoint(runs.path())["position"]["batches"]
+    assert batches > 0
+    assert runs.train(*words) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert f"after batch {batches} of an epoch by 2 processes, whose batches are not those of 1" in said
+    assert "torchrun" in said
+    assert train_together(runs, output, *words) == [0, 0]
 
 
 def test_samples_differ_between_processes():

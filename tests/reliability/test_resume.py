@@ -14,7 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from graphgps_pearl import data
 from graphgps_pearl.runs.checkpoints import write_checkpoint
 from graphgps_pearl.runs.folder import RunFolder
-from graphgps_pearl.training import recorder
+from graphgps_pearl.training import checkpointer, recorder
 from graphgps_pearl.training.recorder import Recorder
 from graphgps_pearl.training.task import GraphTask
 
@@ -69,6 +69,8 @@ def test_stopped_at_every_batch_and_resumed_is_never_stopped(runs, signal_at):
         ("optim.scheduler", "reduce_on_plateau", "optim.schedule_patience", "0"),
         ("train.sampler_max_nodes", "150"),  # the number of batches differs between epochs
         ("train.eval_period", "2"),
+        ("train.precision", "64"),
+        ("train.precision", "bf16-mixed"),
         pytest.param(("num_workers", "1"), marks=pytest.mark.slow),
     ],
     ids=lambda words: "-".join(words[:2]),
@@ -154,6 +156,20 @@ def test_saves_every_so_many_batches(runs, monkeypatch):
     seen.clear()
     assert runs.train("train.ckpt_every_seconds", "1e-9", "optim.max_epoch", "1", tag="seconds") == 0
     assert len(seen) == 4
+
+
+def test_saves_after_the_next_step_where_gradients_are_accumulated(runs, monkeypatch):
+    saved = []
+    original = checkpointer.save_checkpoint
+
+    def save(trainer, folder):
+        saved.append(trainer.lightning_module.batches_done)
+        original(trainer, folder)
+
+    monkeypatch.setattr(checkpointer, "save_checkpoint", save)
+    words = ("train.batch_size", "5", "optim.batch_accumulation", "3")  # 8 batches: steps after 3, 6 and 8
+    assert runs.train(*words, "train.ckpt_every_batches", "5", "optim.max_epoch", "2") == 0
+    assert saved == [6, 6]
 
 
 def test_the_last_epoch_is_evaluated_whatever_the_period(runs):

@@ -134,3 +134,15 @@ def test_continues_from_its_state() -> None:
     train(first, after, range(3, 6))
     for a, b in zip(whole.parameters(), first.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_a_loaded_state_is_on_the_parameters_device():
+    """torch leaves the count of steps on the CPU unless it is told that a fused kernel reads it."""
+    bias = torch.nn.Parameter(torch.zeros(3))
+    bias.grad = torch.ones(3)
+    saved = Muon([], [bias], lr=1e-3, weight_decay=0.0, momentum=0.95)
+    saved.step()
+    elsewhere = torch.nn.Parameter(torch.zeros(3, device="meta"))
+    loaded = Muon([], [elsewhere], lr=1e-3, weight_decay=0.0, momentum=0.95)
+    loaded.load_state_dict(saved.state_dict())
+    assert {value.device.type for value in loaded.state[elsewhere].values()} == {"meta"}
