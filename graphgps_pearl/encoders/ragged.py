@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphgps_pearl.layers.layout import wide
+from graphgps_pearl.layers.layout import wide_sum
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,7 @@ class Pairs:
 
     def sum_slots(self, rows: Tensor) -> Tensor:
         """Sum over the slots of every node: [R, d] to [N, d]."""
-        exact = wide(rows)
-        out = exact.new_zeros(self.start.numel(), rows.size(1))
-        return out.index_add(0, self.node, exact).to(rows.dtype)
+        return wide_sum(rows, self.node, self.start.numel()).to(rows.dtype)
 
     def padded(self, rows: Tensor, width: int | None = None) -> tuple[Tensor, Tensor]:
         """Rows as [N, width, d], zeros in the slots that a graph does not have, and the mask of real ones."""

@@ -25,7 +25,7 @@ from graphgps_pearl.encoders.gin import GIN
 from graphgps_pearl.encoders.mlp import mlp
 from graphgps_pearl.encoders.ragged import Pairs
 from graphgps_pearl.encoders.spectral import SpectralEncoder
-from graphgps_pearl.layers.layout import wide
+from graphgps_pearl.layers.layout import wide_sum
 
 
 class EigenvalueNet(nn.Module):
@@ -49,9 +49,7 @@ class EigenvalueNet(nn.Module):
         """Eigenvalues [S] of graphs ``graph`` [S] to [S, dim_out]."""
         x = self.lift(eigvals[:, None])
         if self.pool is not None:
-            exact = wide(x)
-            total = exact.new_zeros(num_graphs, x.size(1)).index_add(0, graph, exact)
-            x = x + self.pool(total.to(x.dtype))[graph]
+            x = x + self.pool(wide_sum(x, graph, num_graphs).to(x.dtype))[graph]
         return self.head(x)
 
 

@@ -19,7 +19,7 @@ from graphgps_pearl.contracts import AttentionBias, UpdatedBias
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.grouping import DensePairs, Grouping
 from graphgps_pearl.layers.kernels import attention as kernel
-from graphgps_pearl.layers.layout import Layout, wide
+from graphgps_pearl.layers.layout import Layout, wide_sum
 from graphgps_pearl.layers.names import unknown
 from graphgps_pearl.switches import kernels_enabled
 from graphgps_pearl.vocabulary import ATTENTION_GATES
@@ -209,8 +209,7 @@ class LinearAttention(PerformerAttention):
             )
         query, key = self._features(self.q(x)), self._features(self.k(x))  # [N, H, P]
         value = self.v(x).view(-1, self.heads, self.head_channels)
-        wide_key = wide(key)
-        key_sum = wide_key.new_zeros(layout.num_graphs, *key.shape[1:]).index_add(0, layout.index, wide_key)
+        key_sum = wide_sum(key, layout.index, layout.num_graphs)
         below = (query * key_sum[layout.index]).sum(dim=-1, keepdim=True).to(key.dtype)
         dense_query, dense_key, dense_value = (
             layout.to_dense(t).transpose(1, 2) for t in (query, key, value)

@@ -92,9 +92,8 @@ class Layout:
         """[N, 1] log(1 + in-degree) of every node."""
 
         def compute() -> Tensor:
-            ones = wide(torch.ones(edge_index.size(1), 1, dtype=dtype, device=edge_index.device))
-            degree = ones.new_zeros(self.index.numel(), 1).index_add_(0, edge_index[1], ones)
-            return degree.log1p_().to(dtype)
+            ones = torch.ones(edge_index.size(1), 1, dtype=dtype, device=edge_index.device)
+            return wide_sum(ones, edge_index[1], self.index.numel()).log1p_().to(dtype)
 
         return self.cached(f"log degree in {dtype}", edge_index, compute)
 
@@ -113,6 +112,12 @@ def wide(x: Tensor) -> Tensor:
     """x in float32 at least, for sums over nodes: on a GPU those in bfloat16 count to 256 and no further,
     those in float16 to 2,048, and above 65,504 they are infinite."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def wide_sum(x: Tensor, index: Tensor, count: int) -> Tensor:
+    """Rows of x [N, ...] added up by their ``index`` [N], :func:`wide`: [count, ...]."""
+    x = wide(x)
+    return x.new_zeros(count, *x.shape[1:]).index_add_(0, index, x)
 
 
 def squared_distance(position: Tensor, edge_index: Tensor) -> Tensor:
