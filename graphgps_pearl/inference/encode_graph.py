@@ -36,7 +36,8 @@ def encode_graph(argv: Sequence[str] | None = None, prog: str | None = None) -> 
                 raise UserError(f"--{option} {getattr(args, option)}: expected a whole number from 1 up")
         if args.model and args.overrides:
             raise UserError(f"{args.overrides[0]}: settings are those of --model; leave one of the two out")
-        from graphgps_pearl.inference.large_graph import Part, encode_large_graph, read_edges
+        from graphgps_pearl.inference.graph_files import Part, read_edges
+        from graphgps_pearl.inference.large_graph import encode_large_graph
         from graphgps_pearl.training.processes import connect, rank, world_size
 
         edges = read_edges(edges_file)

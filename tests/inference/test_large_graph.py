@@ -13,7 +13,8 @@ from torch_geometric.utils import erdos_renyi_graph, to_undirected
 
 from graphgps_pearl.cli import main
 from graphgps_pearl.errors import UserError
-from graphgps_pearl.inference.large_graph import Neighbours, Part, encode_large_graph
+from graphgps_pearl.inference.graph_files import Neighbours, Part
+from graphgps_pearl.inference.large_graph import encode_large_graph
 from graphgps_pearl.pearl import RPEARL
 
 NODES = 150
