@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from graphgps_pearl.layers.batch_norm import BatchNorm
 from graphgps_pearl.layers.dropout import Dropout
-from graphgps_pearl.layers.layout import Layout
+from graphgps_pearl.layers.layout import Layout, wide_sum
 from graphgps_pearl.layers.names import Activation, activation
 
 
@@ -88,10 +88,8 @@ class GatedGCN(nn.Module):
         if self.gate is not None:
             gate = gate * self.gate(layout.distance)
         messages = torch.cat([gate * sent.index_select(0, source), gate], dim=-1)
-        above, below = (
-            messages.new_zeros(x.size(0), messages.size(1)).index_add(0, target, messages).chunk(2, dim=-1)
-        )
-        x = self.act_nodes(self.norm_nodes(own + above / (below + 1e-6)))
+        above, below = wide_sum(messages, target, x.size(0)).chunk(2, dim=-1)
+        x = self.act_nodes(self.norm_nodes(own + (above / (below + 1e-6)).to(own.dtype)))
         if self.norm_edges is None or self.act_edges is None:
             return x, edge_attr
         update = self.dropout(self.act_edges(self.norm_edges(logit)))

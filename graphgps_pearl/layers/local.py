@@ -23,7 +23,7 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.attention import check_heads
 from graphgps_pearl.layers.gated_gcn import DistanceGate, GatedGCN
-from graphgps_pearl.layers.layout import Layout
+from graphgps_pearl.layers.layout import Layout, wide_sum
 from graphgps_pearl.layers.names import Activation, activation, pick
 from graphgps_pearl.vocabulary import READ_NO_EDGES
 
@@ -108,7 +108,7 @@ class GINE(nn.Module):
         source, target = edge_index
         edges = edge_attr if self.lin is None else self.lin(edge_attr)
         messages = (x.index_select(0, source) + edges).relu()
-        return self.nn(x + messages.new_zeros(x.shape).index_add_(0, target, messages))
+        return self.nn(x + wide_sum(messages, target, x.size(0)).to(messages.dtype))
 
 
 class DistanceGINE(nn.Module):
@@ -131,7 +131,7 @@ class DistanceGINE(nn.Module):
         """Nodes [N, F], edges [E, D] and squared distances [E, 1] to nodes [N, F]."""
         source, target = edge_index
         messages = (x[source] + self.lift(edge_attr)).relu() * self.gate(distance)
-        return self.mlp(x + messages.new_zeros(x.shape).index_add(0, target, messages))
+        return self.mlp(x + wide_sum(messages, target, x.size(0)).to(messages.dtype))
 
 
 def _edges_only(x: Tensor, edge_index: Tensor, edge_attr: Tensor | None, layout: Layout) -> tuple[Any, ...]:

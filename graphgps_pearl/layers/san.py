@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from graphgps_pearl.layers.gps_layer import Norm
-from graphgps_pearl.layers.layout import Layout
+from graphgps_pearl.layers.layout import Layout, wide_sum
 
 
 class SANAttention(nn.Module):
@@ -54,13 +54,11 @@ class SANAttention(nn.Module):
         if self.other is not None:
             weight = weight / (1 + self.gamma)
         messages = weight.unsqueeze(-1) * v[source]
-        # New tensors of their own types: a GPU's autocast gives exponentials in float32.
-        total = weight.new_zeros(q.shape[:2]).index_add(0, target, weight)
-        sums = messages.new_zeros(v.shape).index_add(0, target, messages)
+        total, sums = (wide_sum(part, target, x.size(0)) for part in (weight, messages))
         if self.other is not None:
             more, more_total = self._between_others(x, v, edge_index, layout)
             sums, total = sums + more, total + more_total
-        return (sums / (total.unsqueeze(-1) + 1e-6)).flatten(1)
+        return (sums / (total.unsqueeze(-1) + 1e-6)).to(v.dtype).flatten(1)
 
     def _between_others(
         self, x: Tensor, v: Tensor, edge_index: Tensor, layout: Layout

@@ -24,6 +24,7 @@ from graphgps_pearl.layers import (
     MessagePassingLayer,
     Norm,
     build_gps_layer,
+    build_local,
     reads_edges,
 )
 from graphgps_pearl.layers.batch_norm import BatchNorm
@@ -189,6 +190,23 @@ def test_degrees_in_bfloat16_are_counted_in_float32() -> None:
     assert scaled.dtype == weights.dtype == torch.bfloat16
     assert scaled[0] == torch.tensor(math.log(3000)).bfloat16()
     assert weights[-3000] == torch.tensor(1 / 3000).bfloat16()  # the hub's own loop
+
+
+@pytest.mark.parametrize("equivstable_pe", [False, True])
+@pytest.mark.parametrize("local", ["GINE", "CustomGatedGCN"])
+def test_messages_in_bfloat16_are_added_up_in_float32(local: str, equivstable_pe: bool) -> None:
+    star = torch.stack([torch.arange(1, 1000), torch.zeros(999, dtype=torch.long)])
+    x, edge_attr, distance = torch.randn(1000, DIM), torch.randn(999, DIM), torch.rand(999, 1)
+    settings = LocalSettings(DIM, edge_dim=DIM, equivstable_pe=equivstable_pe)
+    exact = build_local(local, settings).eval()
+    rough = copy.deepcopy(exact).bfloat16()
+    graph = torch.zeros(1000, dtype=torch.long)
+    expected, _ = exact(x, star, edge_attr, Layout.of(graph, distance=distance))
+    layout = Layout.of(graph, distance=distance.bfloat16())
+    with RefuseHalfSums():
+        found, _ = rough(x.bfloat16(), star, edge_attr.bfloat16(), layout)
+    assert found.dtype == torch.bfloat16
+    assert (found.float() - expected).abs().max() < 0.05 * expected.abs().max()
 
 
 @every_pair

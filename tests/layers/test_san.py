@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from helpers.graphs import batch_of, random_graph
+from helpers.half_sums import RefuseHalfSums
 
 from graphgps_pearl.layers import Layout, san
 from graphgps_pearl.layers.san import SANAttention, SANLayer
@@ -54,6 +55,15 @@ def test_attention_is_the_formula() -> None:
         expected = by_pairs(attention, x, batch.edge_index, edge_attr, batch.batch)
         found = attention(x, batch.edge_index, edge_attr, layout)
         assert torch.allclose(found, expected, atol=1e-12)
+
+
+def test_sums_over_a_hub_in_bfloat16_are_in_float32() -> None:
+    star = torch.stack([torch.arange(1, 1000), torch.zeros(999, dtype=torch.long)])
+    x, edge_attr = torch.randn(1000, 8).bfloat16(), torch.randn(999, 8).bfloat16()
+    attention = SANAttention(8, 2, full_graph=False).bfloat16()
+    with RefuseHalfSums():
+        found = attention(x, star, edge_attr, Layout.of(torch.zeros(1000, dtype=torch.long)))
+    assert found.dtype == torch.bfloat16
 
 
 def test_every_parameter_gets_a_gradient() -> None:
