@@ -184,7 +184,7 @@ _FEATURISERS: dict[str, Callable[[], _Rows]] = {"ogb": _ogb, "attentivefp": _att
 
 def canonical_graph(molecule: Any, features: str) -> Data:
     """:func:`to_graph` for training, from the spelling that prediction takes: the canonical one for OGB's
-    chirality. AttentiveFP's R and S are the same in any spelling."""
+    chirality, the given one for AttentiveFP, whose R and S are the same in any spelling."""
     return to_graph(canonical(molecule)[0] if features == "ogb" else molecule, features)
 
 

@@ -15,9 +15,15 @@ from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.inference.facts import SMILES_FORMATS, ModelFacts
 
 Featuriser = Callable[[str], tuple[Data, list[int]]]
-#: Formats whose published SMILES were featurised as they are spelled. A model of them has learned what OGB's
-#: chirality means in that spelling, which a canonical one would change.
-_SPELLED_AS_PUBLISHED = ("OGB", "PyG-LRGB")
+#: Formats and features whose published SMILES were featurised as they are spelled. OGB's chirality depends on
+#: the order of the atoms, and AttentiveFP counts the hydrogens of ``C`` but not those of ``[CH]``: from a
+#: canonical spelling the graph would not be the one of the training.
+_SPELLED_AS_PUBLISHED = (
+    ("OGB", "ogb"),
+    ("PyG-LRGB", "ogb"),
+    ("DrugOOD", "attentivefp"),
+    ("embedded", "attentivefp"),
+)
 
 
 def features_of(cfg: CfgNode, facts: ModelFacts) -> str:
@@ -66,7 +72,7 @@ def featuriser(cfg: CfgNode, facts: ModelFacts) -> Featuriser:
             raise BadRowError(f"the SMILES is {smiles!r}, which is not text")
         molecule = molecules.parse(smiles)
         order = list(range(molecule.GetNumAtoms()))
-        if cfg.dataset.format not in _SPELLED_AS_PUBLISHED:
+        if (cfg.dataset.format, features) not in _SPELLED_AS_PUBLISHED:
             molecule, order = molecules.canonical(molecule)
         graph = molecules.to_graph(molecule, features)
         for transform in transforms:

@@ -10,8 +10,12 @@ from rdkit import Chem
 from torch_geometric.data import Batch, Data
 
 import graphgps_pearl
+from graphgps_pearl import config
 from graphgps_pearl.data import molecules
+from graphgps_pearl.data.datasets.nci_ood import NciOOD
 from graphgps_pearl.errors import DataError, UserError
+from graphgps_pearl.inference.facts import ModelFacts
+from graphgps_pearl.inference.featurise import featuriser
 from graphgps_pearl.inference.loading import load, untrained
 
 
@@ -54,6 +58,28 @@ def test_chiral_molecules_have_one_prediction_in_any_spelling(trained, model):
         np.testing.assert_array_equal(loaded.predict(spellings(PEPTIDES, seed)).values, first)
     mirrored = [text.replace("@@", "!").replace("@", "@@").replace("!", "@") for text in PEPTIDES]
     assert (loaded.predict(mirrored).values != first).any()  # the label still says something
+
+
+@pytest.mark.parametrize("features", ["attentivefp", "ogb"])
+def test_a_prediction_is_made_from_the_graph_of_the_training(features):
+    """AttentiveFP counts the hydrogens of C and not those of [CH], which is C in a canonical SMILES."""
+    cfg = config.parse(
+        f"dataset: {{format: embedded, name: nci-ood-size, features: {features}, task: graph, "
+        "task_type: classification_binary, node_encoder: true, node_encoder_name: LinearNode}\n"
+        "model: {loss_fun: cross_entropy}",
+        name="nci",
+    )
+    source = NciOOD(cfg)
+    spec, items = source.spec(), source.items()
+    graph_of = featuriser(
+        cfg,
+        ModelFacts("nci", spec.name, spec.task_type, spec.dim_in, spec.edge_dim, 1, spec.target_names, ()),
+    )
+    spelled = [i for i in range(60) if "[CH]" in items.smiles(i)]
+    assert spelled
+    for i in spelled:
+        graph, trained = graph_of(items.smiles(i))[0], items.graph(i)
+        assert torch.equal(graph.x, trained.x) and torch.equal(graph.edge_attr, trained.edge_attr)
 
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
