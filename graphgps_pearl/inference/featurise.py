@@ -118,10 +118,10 @@ def prepare_graph(
     kept = Data(x=x, edge_index=edges)
     if facts.edge_dim:
         require(graph.edge_attr is not None, "has no edge_attr")
-        kept.edge_attr = graph.edge_attr
         shape = list(graph.edge_attr.shape)
         fits = shape == [edges.size(1), facts.edge_dim] or (facts.edge_dim == 1 and shape == [edges.size(1)])
         require(fits, f"edge_attr is {shape}, not {[edges.size(1), facts.edge_dim]}")
+        kept.edge_attr = graph.edge_attr.view(edges.size(1), facts.edge_dim)
     if facts.task == "edge":
         require("edge_index_labeled" in graph, "has no edge_index_labeled, the pairs to predict for")
         require_pairs("edge_index_labeled", graph.edge_index_labeled, "pairs")

@@ -127,8 +127,7 @@ class Model:
             batch_size: most molecules in a batch.
             notify: called with the number of molecules just done.
         """
-        if isinstance(smiles, str):
-            raise UserError(f"predict wants a list of SMILES; write predict([{smiles!r}])")
+        _require_list(smiles, "predict")
         tables = self._tables(tables)
         graphs, _, errors = self._graphs(smiles, notify)
         rows = list(graphs)
@@ -195,6 +194,7 @@ class Model:
         self, smiles: Sequence[str], *, batch_size: int = BATCH_SIZE, notify: Notify | None = None
     ) -> Encodings:
         """The positional encodings of every atom, before the network mixes them with anything else."""
+        _require_list(smiles, "encode")
         found = self.positional_encoders()
         if not found:
             raise UserError(
@@ -265,6 +265,11 @@ class Model:
         if self.facts.task_type == "subtoken_prediction":
             return pred.unflatten(1, (NAME_LENGTH, NAME_WORDS)).softmax(dim=-1).flatten(1)
         return pred.sigmoid()
+
+
+def _require_list(smiles: Sequence[str], method: str) -> None:
+    if isinstance(smiles, str):  # each of its characters could be a molecule
+        raise UserError(f"{method} wants a list of SMILES; write {method}([{smiles!r}])")
 
 
 def _drawing_modules(network: nn.Module) -> list[Any]:

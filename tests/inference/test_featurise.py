@@ -29,8 +29,9 @@ def test_a_bad_smiles_has_a_reason_and_disturbs_nobody(trained):
     assert "does not parse" in str(result)
     assert np.isnan(model.predict(["C("]).values).all()
     assert len(model.predict([])) == 0
-    with pytest.raises(UserError, match="list of SMILES"):
-        model.predict("CCO")
+    for wanted in (model.predict, model.encode):
+        with pytest.raises(UserError, match=rf"{wanted.__name__} wants a list of SMILES"):
+            wanted("CCO")
 
 
 @pytest.mark.parametrize("text", ("C", "[Na+].[Cl-]", "*CC", "[2H]O[2H]", "C" * 300))
@@ -123,6 +124,13 @@ def test_what_is_no_text_is_no_smiles():
     found = load("wehi-logp", "cpu").predict(["CCO", None, float("nan")])
     assert set(found.errors) == {1, 2} and "not text" in found.errors[1]
     assert math.isfinite(found.values[0, 0])
+
+
+def test_a_column_of_edge_features_may_be_a_vector_in_some_graphs():
+    model = load("zinc-bpearl", "cpu")
+    graphs = [Data(x=ATOMS, edge_index=EDGES, edge_attr=bonds) for bonds in (BONDS, BONDS.view(-1, 1))]
+    first, second = model.predict_graphs(graphs)
+    np.testing.assert_array_equal(first, second)
 
 
 def test_one_graph_is_no_list():
