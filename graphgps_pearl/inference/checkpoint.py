@@ -13,6 +13,7 @@ from yacs.config import CfgNode
 
 from graphgps_pearl import config, data, encoders, networks
 from graphgps_pearl.errors import DataError
+from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.facts import ModelFacts, units_of
 from graphgps_pearl.inference.folder import build_network
 from graphgps_pearl.inference.model import Model
@@ -49,18 +50,27 @@ def _facts(cfg: CfgNode, folder: RunFolder, metrics: dict[str, float]) -> ModelF
     versions = folder.path / "versions.json"
     if not isinstance(known.get("name"), str) or not isinstance(known.get("target_names", ()), list | tuple):
         raise DataError(f"{folder.data}: is not what a run writes; delete it, then the data is read instead")
-    names = tuple(known.get("target_names", ()))
+    names = _shown(known.get("target_names", ()))
     return ModelFacts.from_json(
         {
             **known,
             "name": folder.path.parent.name or folder.path.name,
             "dataset": known["name"],
-            "target_units": units_of(known["name"], names),
+            "target_names": names,
+            "target_units": units_of(known["name"], names, known.get("target_mean") is not None),
+            "class_names": _shown(known.get("class_names", ())),
             "metrics": metrics,
             "versions": _read_json(folder, versions) if versions.is_file() else {},
         },
         str(folder.data),
     )
+
+
+def _shown(names: Any) -> Any:
+    """Names of columns and classes without the line breaks and no-break spaces of spreadsheets."""
+    if not isinstance(names, list | tuple):
+        return names
+    return [printable(" ".join(name.split())) if isinstance(name, str) else name for name in names]
 
 
 def _read_json(folder: RunFolder, file: Path) -> dict[str, Any]:

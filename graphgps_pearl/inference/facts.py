@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
@@ -158,7 +158,10 @@ class ModelFacts:
         return tuple(f"target_{number}" for number in range(self.dim_out))
 
 
-def units_of(dataset: str, target_names: tuple[str, ...]) -> tuple[str, ...]:
-    """The unit of every target, '' where it has none or none is known."""
-    known = UNITS.get(dataset, {})
+def units_of(dataset: str, target_names: Sequence[str], in_units: bool) -> tuple[str, ...]:
+    """The unit of every target, '' where it has none or none is known.
+
+    ``in_units``: whether predictions are taken back to original units; standardised targets have none.
+    """
+    known = UNITS.get(dataset, {}) if in_units else {}
     return tuple(known.get(name, "") for name in target_names)

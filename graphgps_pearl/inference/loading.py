@@ -63,7 +63,7 @@ def untrained(path: str | Path, overrides: tuple[str, ...] = (), device: str | N
         edge_dim=spec.edge_dim or 0,
         dim_out=spec.dim_out,
         target_names=spec.target_names,
-        target_units=units_of(spec.name, spec.target_names),
+        target_units=units_of(spec.name, spec.target_names, in_units=False),  # no statistics are known
     )
     torch.manual_seed(cfg.seed)
     network = networks.build(cfg, facts.dim_in, facts.dim_out)

@@ -1,5 +1,6 @@
 """Which weights a run's model has, and what is said of them."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from helpers.inference import damage
 from graphgps_pearl.errors import DataError
 from graphgps_pearl.inference.card import write_card
 from graphgps_pearl.inference.loading import load
+from graphgps_pearl.runs.folder import RunFolder
 
 
 def test_damaged_or_missing_weights_are_never_replaced_in_silence(run, caplog):
@@ -27,3 +29,27 @@ def test_damaged_or_missing_weights_are_never_replaced_in_silence(run, caplog):
     damage(run / "previous-best.ckpt")
     with pytest.raises(DataError, match=r"best\.ckpt.*last\.ckpt"):
         load(run, "cpu")
+
+
+def with_data(run, **changed):
+    """The model of a run whose data.json says something else."""
+    folder = RunFolder(run)
+    known = json.loads(folder.read(folder.data)) | changed
+    folder.write(folder.data, json.dumps(known))
+    return load(run, "cpu")
+
+
+def test_names_of_columns_may_have_characters_that_are_not_printed(run):
+    """Spreadsheets put line breaks and no-break spaces into headers; training takes such columns."""
+    model = with_data(run, target_names=["log\u00a0S\n[mol/l]", "rings\x1b"])
+    assert model.predict(["CCO"]).columns == ("pred_log S [mol/l]", "pred_rings\\x1b")
+
+
+def test_units_are_those_of_the_predictions(run):
+    """LRGB's public table of Peptides-struct has standardised targets and no statistics to take them back."""
+    names = ["Inertia_mass_a", "length_a"]
+    statistics = {"target_mean": [1.0, 2.0], "target_std": [1.0, 2.0]}
+    with_units = with_data(run, name="Peptides-struct", target_names=names, **statistics)
+    assert with_units.facts.columns == ("pred_Inertia_mass_a [Å²]", "pred_length_a [Å]")
+    without = with_data(run, target_mean=None, target_std=None)
+    assert without.facts.columns == ("pred_Inertia_mass_a", "pred_length_a")
