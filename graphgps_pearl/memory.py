@@ -6,6 +6,7 @@ from pathlib import Path
 
 from graphgps_pearl.errors import DataError
 
+_CGROUP = Path("/sys/fs/cgroup")
 _SMALL = 2**28  # below, asking what is free is not worth its time
 
 
@@ -24,7 +25,8 @@ def free_bytes(device: str) -> int | None:
         import torch
 
         if torch.cuda.is_available():
-            return torch.cuda.mem_get_info()[0]
+            held = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # for torch's next tensors
+            return torch.cuda.mem_get_info()[0] + held
     found = [_available(), _cgroup_free()]
     return min((f for f in found if f is not None), default=None)
 
@@ -47,9 +49,10 @@ def _available() -> int | None:
 
 
 def _cgroup_free() -> int | None:
-    folder = Path("/sys/fs/cgroup")
     try:
-        limit, used = ((folder / f"memory.{name}").read_text().strip() for name in ("max", "current"))
-        return int(limit) - int(used)
-    except (OSError, ValueError):  # no such file, or "max": no limit
+        limit, used = ((_CGROUP / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+        details = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
+        cached = sum(int(details[f"{kind}_file"]) for kind in ("active", "inactive"))  # counted as used
+        return int(limit) - int(used) + cached
+    except (OSError, ValueError, KeyError):  # no such file, or "max": no limit
         return None

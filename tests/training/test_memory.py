@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -63,3 +64,20 @@ def test_memory_of_a_gpu_counts_only_where_it_is_used(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (123, 456))
     assert memory.free_bytes("gpu") == 123
     assert memory.free_bytes("cpu") not in (123, None)
+
+
+def test_what_torch_holds_of_a_gpu_and_does_not_use_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a step the GPU has little left: torch keeps the memory of the activations for the next step."""
+    figures = {"is_available": True, "mem_get_info": (10, 100), "memory_reserved": 80, "memory_allocated": 20}
+    for name, value in figures.items():
+        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
+    assert memory.free_bytes("gpu") == 70
+
+
+def test_cached_files_do_not_fill_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel counts them as used, and gives their memory to whoever asks for it."""
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("900\n")
+    (tmp_path / "memory.stat").write_text("anon 200\nfile 700\ninactive_file 600\nactive_file 50\n")
+    monkeypatch.setattr("graphgps_pearl.memory._CGROUP", tmp_path, raising=False)
+    assert memory.free_bytes("cpu") == 750
