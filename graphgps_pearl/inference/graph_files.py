@@ -120,7 +120,7 @@ def count_nodes(edges: NDArray[Any]) -> int:
 
 def group_edges(edges: NDArray[Any], num_nodes: int, undirected: bool, scratch: Scratch) -> Neighbours:
     """Sort the edges by target into files; with ``undirected`` every edge counts in both directions."""
-    total = edges.shape[1] * (2 if undirected else 1)
+    total = edges.shape[1] * (2 if undirected else 1)  # more than are used where there are self-loops
     starts = scratch.array("starts", (num_nodes + 1,), np.int64)
     sources = scratch.array("sources", (total,), np.int32)
     out_degree = scratch.array("out_degree", (num_nodes,))
@@ -156,5 +156,5 @@ def _directed(
                 f"the edges name nodes {low} to {high}, and there are {num_nodes}: see --num-nodes"
             )
         yield source, target
-        if undirected:
-            yield target, source
+        if undirected and (others := source != target).any():  # a self-loop is its own other direction
+            yield target[others], source[others]

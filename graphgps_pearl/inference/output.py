@@ -41,6 +41,8 @@ class PredictionWriter:
             raise UserError(f"{path}: is the file with the molecules; write the predictions to another one")
         if self.path is not None and self.path.is_dir():
             raise UserError(f"{path}: is a folder; name a file to write the predictions to")
+        if self.path is not None and self.path.exists() and not self.path.is_file():
+            raise UserError(f"{path}: is no file (a device or a pipe); leave -o out to use standard output")
         self._temporary = self.path and self.path.with_name(f".{self.path.name}.{os.getpid()}")
         self._written = False
 

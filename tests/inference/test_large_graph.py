@@ -101,6 +101,14 @@ def test_the_command_counts_edges_in_both_directions(edges: np.ndarray, tmp_path
     assert torch.equal(to_undirected(torch.from_numpy(once)), to_undirected(torch.from_numpy(both.copy())))
 
 
+@pytest.mark.parametrize("once", [[[0, 1, 2], [1, 2, 2]], [[0, 2], [0, 2]]])
+def test_a_self_loop_is_one_edge_in_both_directions(once: list[list[int]], tmp_path: Path) -> None:
+    module, edges = module_of(gso="laplacian", num_taps=3), torch.tensor(once)
+    list(encode_large_graph(module, edges.numpy(), tmp_path / "out.npy", 3, undirected=True))
+    expected = module(to_undirected(edges), num_nodes=3).detach().numpy()
+    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, rtol=2e-4, atol=2e-5)
+
+
 def test_the_module_stays_as_it_was(edges: np.ndarray, tmp_path: Path) -> None:
     """Also in the middle of its training."""
     module = module_of().double().train()

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphgps_pearl.errors import DataError
+from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.inference.draw import draw_encodings
 from graphgps_pearl.inference.model import Encodings
 from graphgps_pearl.inference.output import PredictionWriter, write_encodings
@@ -28,6 +28,15 @@ def test_a_models_names_are_no_formulas_and_the_inputs_cells_stay(tmp_path: Path
         ["CCO", "-x", "-1.5", ""],
         ["bad", "1", "", "'@ does not parse"],
     ]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
+def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path: Path):
+    """Root may rename a file to /dev/null."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match=r"pipe: is no file .*standard output"):
+        PredictionWriter(str(tmp_path / "pipe"), "-")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_encodings_without_dim_pe_and_a_bad_row_are_written(tmp_path: Path):
