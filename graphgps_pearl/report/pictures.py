@@ -129,7 +129,7 @@ def prediction_figures(pred: NDArray[Any], true: NDArray[Any], task_type: str) -
     for column in range(true.shape[1]):
         known = ~np.isnan(true[:, column])
         p, t = torch.from_numpy(pred[known, column]).sigmoid(), torch.from_numpy(true[known, column]).long()
-        if t.min() < t.max():
+        if t.numel() and t.min() < t.max():
             false_positive, true_positive, _ = binary_roc(p, t)
             precision, recall, _ = binary_precision_recall_curve(p, t)
             roc_axes.plot(false_positive, true_positive, linewidth=1)

@@ -167,7 +167,7 @@ def ablation_plots(comparison: Comparison) -> dict[str, Figure]:
     for key, groups in differing_keys(runs).items():
         figure, axes = new_axes(key, f"{comparison.split} {comparison.metric}")
         for group, look in zip(groups, _looks(), strict=False):
-            points = _on_axis({name: runs[name][0].settings[key] for name in group})
+            points = _on_axis({name: runs[name][0].settings.get(key) for name in group})
             values = [lines[name] for _, name in points]
             axes.errorbar(
                 [x for x, _ in points],

@@ -3,6 +3,7 @@
 import json
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pytest
 import torch
 from helpers.browser import chromium, dom, screenshot, serve
@@ -10,7 +11,7 @@ from helpers.small_runs import CONFIG
 from torch_geometric.data import Data
 
 from graphgps_pearl import cli
-from graphgps_pearl.report.pictures import BEST, drawable
+from graphgps_pearl.report.pictures import BEST, drawable, prediction_figures
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +72,9 @@ def test_graphs_too_large_for_a_layout_are_not_drawn():
     edges = torch.tensor([[0, 1], [1, 0]])
     graphs = [Data(edge_index=edges, num_nodes=n) for n in (600, 2, 500)]
     assert drawable(graphs) == [1, 2]
+
+
+def test_a_label_that_no_graph_of_the_split_has_leaves_the_others_their_curves():
+    true = np.array([[0, np.nan], [1, np.nan], [1, np.nan]], np.float32)
+    figures = prediction_figures(np.zeros_like(true), true, "classification_multilabel")
+    assert [len(figure.axes[0].lines) for figure in figures.values()] == [1, 1]

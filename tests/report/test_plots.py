@@ -105,6 +105,16 @@ def test_numbers_and_words_of_one_key_share_an_axis(write):
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["64", "None"]
 
 
+def test_a_key_of_a_users_own_group_may_be_in_some_runs_only(write):
+    folder, one = write
+    one("a", 0.3)
+    one("b", 0.2)
+    path = folder / "b" / "0" / "config.yaml"
+    path.write_text(f"{path.read_text()}mine: {{scale: 3}}\n")
+    axes = ablation_plots(compare_all(grouped(find_runs(folder)))[0])["ablation-mine.scale"].axes[0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["3", "None"]
+
+
 def test_samples_of_different_splits_are_told_apart():
     points = [Point(1, 0, 0.5, 0.4), Point(4, 0, 0.4, 0.2)]
     one, other = ("val_mae", points), ("test_mae", points)
