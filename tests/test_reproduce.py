@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import signal
 import subprocess
@@ -68,6 +69,18 @@ def test_a_run_is_trained_and_compared(
     assert "not as expected" in capsys.readouterr().out.splitlines()[-1]
     with pytest.raises(SystemExit, match="2 runs fit"):
         reproduce.main(["quickstart"], file)
+
+
+def test_the_test_split_of_drugood_is_compared(reproduce: ModuleType, tmp_path: Path) -> None:
+    run = next(run for run in reproduce.read_runs(reproduce.RUNS) if run.config == "drugood-none")
+    words = ["out_dir", str(tmp_path)]
+    _, file, *own = run.command(words)
+    folder = tmp_path / f"drugood-none-{config.load(file, own).name_tag}" / str(run.seed)
+    folder.mkdir(parents=True)
+    best = {"iid_test_auc": 0.9, "ood_val_auc": 0.8, "ood_test_auc": 0.75}
+    result = {"best": best, "splits": ["train", "iid_val", "iid_test", "ood_val", "ood_test"]}
+    (folder / "result.json").write_text(json.dumps(result))
+    assert reproduce.result_of(words, run) == 0.75
 
 
 SAVES_SLOWLY = """
