@@ -43,6 +43,17 @@ def test_what_depends_on_the_names_of_nodes_is_found() -> None:
         assert_equivariant(lambda data: _degree(data).sum(0, keepdim=True), graphs()[0])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_small_results_are_compared_by_their_own_size(dtype: torch.dtype) -> None:
+    def numbered(data: Data) -> torch.Tensor:
+        return 1e-5 * torch.arange(data.num_nodes, dtype=dtype).unsqueeze(1)
+
+    with pytest.raises(AssertionError, match="renaming the nodes"):
+        assert_equivariant(numbered, graphs()[0])
+    noise = torch.finfo(dtype).eps  # of what would be zero without rounding
+    assert_equivariant(lambda data: noise * torch.rand(data.num_nodes, 1, dtype=dtype), graphs()[0])
+
+
 def test_what_depends_on_the_batch_is_found() -> None:
     with pytest.raises(AssertionError, match="batching the graphs"):
         assert_batch_invariant(lambda data: _degree(data) - _degree(data).mean(), graphs())
