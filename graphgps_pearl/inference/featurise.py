@@ -127,6 +127,12 @@ def prepare_graph(
         require_pairs("edge_index_labeled", graph.edge_index_labeled, "pairs")
         kept.edge_index_labeled = graph.edge_index_labeled
         kept.edge_label = torch.zeros(graph.edge_index_labeled.size(1))
+    if cfg.dataset.subgraph_hops or cfg.dataset.subgraph_parts:
+        numbers = graph.n_id if "n_id" in graph else torch.arange(len(x), device=x.device)
+        kind, shape = str(numbers.dtype).removeprefix("torch."), list(numbers.shape)
+        whole = not numbers.is_floating_point() and shape == [len(x)]
+        require(whole, f"n_id is {kind} {shape}, not integers {[len(x)]}")
+        kept.n_id = numbers
     try:
         encoders.check_features(cfg, kept)
     except UserError as error:

@@ -153,8 +153,9 @@ class Model:
         """Predict for graphs as the dataset of the training has them.
 
         Args:
-            graphs: with ``x`` [N, dim_in], ``edge_index``, ``edge_attr`` where the training had it, and for
-                edge tasks ``edge_index_labeled``.
+            graphs: with ``x`` [N, dim_in], ``edge_index``, ``edge_attr`` where the training had it, for edge
+                tasks ``edge_index_labeled``, and for parts of one large graph (``dataset.subgraph_hops`` or
+                ``_parts``) ``n_id`` [N], the nodes' numbers in it.
             tables: as for :meth:`predict`.
             batch_size: most graphs in a batch.
 

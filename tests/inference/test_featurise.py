@@ -138,3 +138,19 @@ def test_one_graph_is_no_list():
     for graphs in (good, Batch.from_data_list([good, good])):
         with pytest.raises(UserError, match=r"list of graphs.*predict_graphs\(\[data\]\).*to_data_list"):
             model.predict_graphs(graphs)
+
+
+def test_parts_of_a_large_graph_keep_their_nodes_numbers():
+    """Then a node has the same samples in every part, as in training, whatever its position in the part."""
+    words = ("dataset.subgraph_hops", "2", "posenc_RPEARL.num_samples", "4")
+    model = untrained("cora-rpearl", words, "cpu")
+    x, edges = torch.randn(5, model.facts.dim_in), torch.tensor([[0, 1, 2, 3, 1], [1, 2, 3, 4, 0]])
+    whole = model.predict_graphs([Data(x=x, edge_index=edges)])[0]
+    n_id = torch.tensor([3, 0, 4, 1, 2])
+    part = Data(x=x[n_id], edge_index=torch.argsort(n_id)[edges], n_id=n_id)
+    with_and_without = [part, Data(x=x, edge_index=edges)]
+    found = model.predict_graphs(with_and_without)
+    np.testing.assert_allclose(found[0], whole[n_id], rtol=1e-5)
+    np.testing.assert_allclose(found[1], whole, rtol=1e-5)
+    with pytest.raises(DataError, match=r"^graph 0: n_id is float32 \[5\], not integers \[5\]"):
+        model.predict_graphs([Data(x=x, edge_index=edges, n_id=n_id.float())])
