@@ -24,6 +24,7 @@ class Graphs:
         graph: the graph of every node, :obj:`[N]`, sorted.
         sizes: the number of nodes of every graph, :obj:`[B]`; zero for an empty entry.
         edge_weight: the weight of every edge, :obj:`[E]`; None: 1 each.
+        n_id: the nodes' numbers in the graph that these are parts of, :obj:`[N]`, where a ``Data`` has them.
         prepared: what an encoding has computed from these graphs in advance, by name.
     """
 
@@ -31,6 +32,7 @@ class Graphs:
     graph: Tensor
     sizes: Tensor
     edge_weight: Tensor | None = None
+    n_id: Tensor | None = None
     prepared: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def get(self, name: Hashable, compute: Callable[[Graphs], Any]) -> Any:
@@ -91,6 +93,7 @@ def check_graphs(
     """
     if isinstance(edge_index, Graphs):
         return edge_index
+    n_id = getattr(edge_index, "n_id", None)
     if not isinstance(edge_index, Tensor):
         edge_index, batch, num_nodes, edge_weight = _from_data(edge_index, batch, num_nodes, edge_weight)
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
@@ -112,9 +115,9 @@ def check_graphs(
     if not valid:
         _explain(edge_index, graph, num_nodes, f"batch has {num_nodes} entries" if counted else None)
     if batch is None:
-        return Graphs(edge_index, graph, torch.tensor([num_nodes], device=graph.device), edge_weight)
+        return Graphs(edge_index, graph, torch.tensor([num_nodes], device=graph.device), edge_weight, n_id)
     sizes = graph.new_zeros(num_graphs).index_add_(0, graph, torch.ones_like(graph))
-    return Graphs(edge_index, graph, sizes, edge_weight)
+    return Graphs(edge_index, graph, sizes, edge_weight, n_id)
 
 
 def _largest(edge_index: Tensor) -> int:

@@ -15,6 +15,7 @@ import pytest
 import torch
 from helpers.graphs import awkward_batch, batch_of, molecule_like, random_graph
 from torch import Tensor
+from torch_geometric.data import Data
 
 import graphgps_pearl.pearl
 from graphgps_pearl.pearl import ACTIVATIONS, BPEARL, RPEARL, Phi, TapLayer, draw_samples
@@ -25,6 +26,16 @@ EDGES = random_graph(7)
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
 KINDS = pytest.mark.parametrize("kind", [BPEARL, RPEARL])
 SMALL: dict[str, Any] = {"dim_pe": 5, "hidden_dim": 6, "num_layers": 2}
+
+
+@KINDS
+def test_prepared_graphs_keep_the_numbers_of_their_nodes(kind: type) -> None:
+    module = kind(**SMALL).eval()
+    data = Data(edge_index=EDGES, num_nodes=7, n_id=torch.arange(7) + 90)
+    assert torch.equal(module(module.prepare(data)), module(data))
+    other = module(data, node_id=torch.arange(7)) if kind is RPEARL else module(EDGES)
+    prepared = {"node_id": torch.arange(7)} if kind is RPEARL else {}
+    assert torch.equal(module(module.prepare(data), **prepared), other)
 
 
 @KINDS
