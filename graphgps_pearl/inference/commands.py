@@ -81,7 +81,7 @@ def _predict_rows(
     seconds = time.perf_counter() - began
     rate = f"{len(table) / seconds:,.0f} molecules per second"
     _say(f"{rate} ({len(table):,} in {seconds:.1f} s on {model.device})")
-    _account(len(table), bad, "predicted")
+    _account(len(table), bad, "predicted", f"the column {writer.error_column!r} says why")
 
 
 def describe(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
@@ -144,7 +144,7 @@ def encode(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
             write_encodings(found, Path(args.output))
         if args.draw:
             draw_encodings(found, Path(args.draw), args.encoding, args.component)
-        _account(len(table), len(found.errors), "encoded", first=_first(found.errors))
+        _account(len(table), len(found.errors), "encoded", _first(found.errors))
 
     return run_command(work)
 
@@ -172,6 +172,8 @@ def export(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
         notes = _read_text(args.notes) if args.notes else ""
         model = _load(args.run, "cpu")
         folder = Path(args.output)
+        if folder.name in ("", ".."):  # the folder it is started in, or one above
+            folder = folder.resolve()
         model.facts = replace(model.facts, name=folder.name)
         write_model(model, folder, overwrite=args.overwrite, notes=notes)
         size = sum(file.stat().st_size for file in folder.iterdir())
@@ -261,11 +263,10 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _account(total: int, bad: int, done: str, first: str = "") -> None:
-    """The last line: how many rows were done, how many could not be."""
+def _account(total: int, bad: int, done: str, why: str) -> None:
+    """The last line: how many rows were done, how many could not be and why."""
     if bad:
-        where = first or "the column 'error' says why"
-        raise BadRowsError(f"{total - bad:,} of {total:,} molecules {done}, {bad:,} could not be: {where}")
+        raise BadRowsError(f"{total - bad:,} of {total:,} molecules {done}, {bad:,} could not be: {why}")
     _say(f"{total:,} of {total:,} molecules {done}")
 
 

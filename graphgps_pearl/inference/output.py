@@ -45,6 +45,7 @@ class PredictionWriter:
             raise UserError(f"{path}: is no file (a device or a pipe); leave -o out to use standard output")
         self._temporary = self.path and self.path.with_name(f".{self.path.name}.{os.getpid()}")
         self._written = False
+        self.error_column = ERROR_COLUMN  # its name in the header, which the input may have already
 
     def __enter__(self) -> Self:
         self._stream: TextIO = sys.stdout
@@ -75,8 +76,9 @@ class PredictionWriter:
     def header(self, kept: Sequence[str], predicted: Sequence[str], *, with_spread: bool) -> None:
         """Input columns, predictions, spreads over sample tables, reasons."""
         spreads = [f"spread_{name.split('_', 1)[1]}" for name in predicted] if with_spread else []
-        ours = map(csv_cell, _fresh([*predicted, *spreads, ERROR_COLUMN], kept))
-        self._writer.writerow(map(self._shown, [*kept, *ours]))
+        ours = _fresh([*predicted, *spreads, ERROR_COLUMN], kept)
+        self.error_column = ours[-1]
+        self._writer.writerow(map(self._shown, [*kept, *map(csv_cell, ours)]))
         self._written = True
 
     def row(self, kept: Sequence[str], values: Any, spread: Any, error: str) -> None:

@@ -31,6 +31,23 @@ def test_predict_keeps_the_columns_of_a_csv_and_reports_bad_rows(model, tmp_path
     assert "2 of 5 molecules predicted, 3 could not be" in shown.err.splitlines()[-1]
 
 
+def test_the_column_with_the_reasons_is_named_as_it_is(tmp_path, capsys):
+    """The input may be the output of an earlier prediction."""
+    (tmp_path / "out.csv").write_text("smiles,pred_penalised_logP,error\nC(,,does not parse\n")
+    assert cli.main(["predict", "wehi-logp", str(tmp_path / "out.csv")]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.startswith("smiles,pred_penalised_logP,error,pred_penalised_logP_2,error_2\n")
+    assert "the column 'error_2' says why" in shown.err
+
+
+def test_export_replaces_the_folder_it_is_started_in(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["export", "wehi-logp", "-o", "model"]) == 0
+    monkeypatch.chdir(tmp_path / "model")
+    assert cli.main(["export", "wehi-logp", "-o", ".", "--overwrite"]) == 0
+    assert load(tmp_path / "model", "cpu").facts.name == "model"
+
+
 def test_encode_leaves_out_rows_that_do_not_fit_the_header(tmp_path, capsys):
     """A row with a cell too many may have its SMILES anywhere."""
     source, out = tmp_path / "molecules.csv", tmp_path / "out.npz"
