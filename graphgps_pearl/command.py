@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -27,6 +28,8 @@ class _PlainLines(logging.Formatter):
 def run_command(work: Callable[[], object]) -> int:
     """Do the work; a user's mistake becomes one line on standard error and an exit code (2 by default, 130
     for Ctrl-C)."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # letters that its encoding lacks are shown as \u0398
+        sys.stdout.reconfigure(errors="backslashreplace")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_PlainLines("%(message)s"))
     logging.basicConfig(handlers=[handler])

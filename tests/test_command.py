@@ -1,9 +1,14 @@
 """Logging to a terminal of 80 columns, seen through a pseudo-terminal."""
 
+import io
 import os
 import pty
 import subprocess
 import sys
+
+import pytest
+
+from graphgps_pearl.command import run_command
 
 LOG = """
 import logging
@@ -38,3 +43,12 @@ def test_describe_fits_80_columns():
         shown = screen.read(20_000).decode().split("\r\n")
     assert max(map(len, shown)) <= 80
     assert [line[:12].strip() for line in shown if line[:12].strip()][:2] == ["model", "data"]
+
+
+def test_a_terminal_without_a_letter_shows_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pipes on Windows, and terminals with an old locale, have neither Θ nor ²."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert run_command(lambda: stream.write("Θ(N³)\n")) == 0
+    stream.flush()
+    assert stream.buffer.getvalue().decode("latin-1") == "\\u0398(N³)\n"
