@@ -111,11 +111,11 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
         run_folder = RunFolder(folder / str(run_id))
         if first and len(runs) > 1:
             print(f"{kind} {i} of {len(runs)}: {kind} {run_id}, {run_folder.path}", flush=True)
-        reported = run_folder.result.exists() and not overwrite
+        before = _modified(run_folder.result)
         result = run(run_cfg, run_folder, overwrite=overwrite)
         if not first:
             continue
-        if not reported:
+        if _modified(run_folder.result) != before:  # else it was finished, and its pictures are there
             annotate(run_folder.path)
         print(f"\n{describe_run(result)}\n")
     if not first:
@@ -125,6 +125,10 @@ def _train_all(cfg: CfgNode, cfg_file: Path, repeat: int, overwrite: bool) -> No
         print(f"{len(summary['seeds'])} runs of {summary['config']}, mean ± standard deviation\n")
         print(text_table(*aggregate_rows(summary), columns()) + "\n" + describe_folds(summary))
     print(f"results: {folder}\ncurves:  tensorboard --logdir {out_dir} --host localhost")
+
+
+def _modified(file: Path) -> int | None:
+    return file.stat().st_mtime_ns if file.exists() else None
 
 
 def configs(argv: Sequence[str] | None = None, prog: str | None = None) -> int:

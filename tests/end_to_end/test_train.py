@@ -106,6 +106,17 @@ def test_a_finished_run_is_reported_and_not_repeated(train, capsys):
     assert len(numbers(run)) == 3
 
 
+def test_pictures_are_those_of_the_continued_run(train):
+    words = ("optim.scheduler", "none", *FEW)
+    for epochs in ("1", "2", "2"):
+        code, run = train("optim.max_epoch", epochs, *words)
+        assert code == 0
+    result = json.loads((run / "result.json").read_text())
+    assert len(list(run.glob("*.pictures"))) == 2  # none for a run that was finished
+    shown = EventAccumulator(str(run)).Reload().Scalars(f"{BEST}/test_mae")[-1].value
+    assert shown == pytest.approx(result["best"]["test_mae"])
+
+
 def test_seeds_differ_and_repeat_exactly(train):
     _, run = train("optim.max_epoch", "1", options=("--repeat", "2"))
     assert numbers(run) != numbers(run.with_name("1"))
