@@ -24,7 +24,7 @@ from graphgps_pearl import encoders
 from graphgps_pearl.data import BadRowError
 from graphgps_pearl.data.sampler import Bounds, cut
 from graphgps_pearl.encoders import PosEncEncoder
-from graphgps_pearl.errors import UserError
+from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.escaping import printable
 from graphgps_pearl.inference.facts import ModelFacts
 from graphgps_pearl.inference.featurise import featuriser, prepare_graph
@@ -134,13 +134,14 @@ class Model:
         outputs = np.full((tables, len(smiles), self.facts.dim_out), np.nan)
         for batch, members in self._batches(list(graphs.values()), batch_size):
             where = [rows[i] for i in members]
-            for table in range(tables):
-                with _table_of_samples(self.network, table):
-                    outputs[table, where] = self._quantities(self.outputs(batch)).cpu().numpy()
+            with _own_error(where, errors):
+                for table in range(tables):
+                    with _table_of_samples(self.network, table):
+                        outputs[table, where] = self._quantities(self.outputs(batch)).cpu().numpy()
             if notify is not None:
                 notify(len(members))
         for row in rows:
-            if not np.isfinite(outputs[:, row]).all():
+            if row not in errors and not np.isfinite(outputs[:, row]).all():
                 errors[row] = "the model gives a number that is not finite"
                 outputs[:, row] = np.nan
         spread = outputs.std(axis=0, ddof=1) if tables > 1 else None
@@ -209,10 +210,12 @@ class Model:
             for name in found
         }
         for batch, members in self._batches(list(graphs.values()), batch_size):
-            sizes = batch.ptr.diff().tolist()
-            for name, encoder in found.items():
-                for i, part in zip(members, encoder.encode(batch).float().cpu().split(sizes), strict=True):
-                    arrays[name][rows[i]] = part.numpy()[np.argsort(orders[rows[i]])]
+            where, sizes = [rows[i] for i in members], batch.ptr.diff().tolist()
+            with _own_error(where, errors):
+                parts = {name: e.encode(batch).float().cpu().split(sizes) for name, e in found.items()}
+                for name in parts:
+                    for row, part in zip(where, parts[name], strict=True):
+                        arrays[name][row] = part.numpy()[np.argsort(orders[row])]
             if notify is not None:
                 notify(len(members))
         return Encodings(list(smiles), arrays, errors)
@@ -266,6 +269,18 @@ class Model:
         if self.facts.task_type == "subtoken_prediction":
             return pred.unflatten(1, (NAME_LENGTH, NAME_WORDS)).softmax(dim=-1).flatten(1)
         return pred.sigmoid()
+
+
+@contextmanager
+def _own_error(rows: Sequence[int], errors: dict[int, str]) -> Iterator[None]:
+    """Turn the refusal of a molecule that is a batch of its own, such as one of too many atoms, into its
+    reason."""
+    try:
+        yield
+    except DataError as error:
+        if len(rows) > 1:
+            raise
+        errors[rows[0]] = str(error)
 
 
 def _require_list(smiles: Sequence[str], method: str) -> None:

@@ -40,6 +40,16 @@ def test_unusual_molecules_get_a_number(trained, text):
         assert np.isfinite(load(trained(encoder), "cpu").predict([text]).values).all()
 
 
+def test_a_molecule_too_large_for_the_encoding_disturbs_nobody(monkeypatch):
+    monkeypatch.setattr("graphgps_pearl.pearl.hooks.MAX_PAIRS", 500_000)
+    model, smiles = load("wehi-logp", "cpu"), ["CCO", "C" * 800, "CC"]
+    predicted, encoded = model.predict(smiles), model.encode(smiles)
+    for found in (predicted, encoded):
+        assert list(found.errors) == [1] and "800 nodes" in found.errors[1]
+    assert np.isfinite(predicted.values[:, 0]).tolist() == [True, False, True]
+    assert [len(part) for part in encoded.arrays["BPEARL"]] == [3, 0, 2]
+
+
 def test_models_of_other_graphs_say_why_they_cannot_read_smiles():
     configs = graphgps_pearl.__file__.replace("graphgps_pearl/__init__.py", "configs")
     model = untrained(f"{configs}/zinc-none.yaml", device="cpu")
