@@ -37,11 +37,12 @@ def permute_nodes(data: Data, permutation: Tensor) -> Data:
 def random_permutation(data: Data, seed: int = 0) -> Tensor:
     """A random renaming of the nodes inside each graph, [N]."""
     n = int(data.num_nodes or 0)
-    graph = data.batch if data.batch is not None else torch.zeros(n, dtype=torch.long)
-    key = torch.rand(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    device = data.edge_index.device
+    graph = data.batch if data.batch is not None else torch.zeros(n, dtype=torch.long, device=device)
+    key = torch.rand(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(device)
     order = torch.argsort(graph.double() + key)  # node order[k] becomes node k
     permutation = torch.empty_like(order)
-    permutation[order] = torch.arange(n)
+    permutation[order] = torch.arange(n, device=device)
     return permutation
 
 

@@ -17,12 +17,13 @@ from helpers.fake_gpu import FakeGPU, MixedDevicesError, real, same_on_both
 from helpers.graphs import batch_of, molecule_like
 from test_configs import molecule_like as molecule_of
 from torch import Tensor, nn
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 from torch_geometric.nn import PNAConv
 
 from graphgps_pearl import config, data, networks
 from graphgps_pearl.pearl import BPEARL, RPEARL
 from graphgps_pearl.registry import register
+from graphgps_pearl.testing import assert_equivariant
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.metrics import EpochMetrics
 
@@ -87,6 +88,14 @@ def test_two_devices_in_one_operation_raise() -> None:
         with pytest.raises(MixedDevicesError, match="CPU"):
             torch.ones(3).index_add_(0, gpu.copy(torch.arange(3)), torch.ones(3))
     assert torch.equal(real(x), torch.ones(3))
+
+
+def test_the_public_check_of_equivariance() -> None:
+    path = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+    with FakeGPU() as gpu:
+        encoding = gpu.copy(BPEARL(4, hidden_dim=4, num_layers=1).eval())
+        for graphs in (path, Batch.from_data_list([path, path])):
+            assert_equivariant(encoding, gpu.copy(graphs))
 
 
 def test_launches_and_waits_are_counted() -> None:
