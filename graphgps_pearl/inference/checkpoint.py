@@ -54,7 +54,7 @@ def _facts(cfg: CfgNode, folder: RunFolder, metrics: dict[str, float]) -> ModelF
     return ModelFacts.from_json(
         {
             **known,
-            "name": folder.path.parent.name or folder.path.name,
+            "name": folder.path.absolute().parent.name or folder.path.name,
             "dataset": known["name"],
             "target_names": names,
             "target_units": units_of(known["name"], names, known.get("target_mean") is not None),

@@ -53,3 +53,9 @@ def test_units_are_those_of_the_predictions(run):
     assert with_units.facts.columns == ("pred_Inertia_mass_a [Å²]", "pred_length_a [Å]")
     without = with_data(run, target_mean=None, target_std=None)
     assert without.facts.columns == ("pred_Inertia_mass_a", "pred_length_a")
+
+
+@pytest.mark.parametrize("word", [".", "best.ckpt"])
+def test_a_model_is_named_after_its_config_also_from_its_own_folder(run, monkeypatch, word):
+    monkeypatch.chdir(run)
+    assert load(word, "cpu").facts.name == "atom"
