@@ -31,11 +31,11 @@ def zinc_bpearl() -> GPS:
     encoding = BPEARL(
         dim_pe,
         32,
-        4,
+        2,
         num_taps=20,
         gso="random_walk",
         pool="sum+self",
-        scale=False,
+        scale=True,
         tap_diagonal=True,
         return_pairs=True,
     )
