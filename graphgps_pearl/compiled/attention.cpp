@@ -12,7 +12,7 @@ struct Attention {  // layers/kernels/compiled.py has the same fields; all of th
   double scale, share;                                   // of the logits; of the entries that stay
   const Int *graphs, *padded;                            // [groups] graphs of each group, and the size they are padded to
   const Int *const *first, *const *size;                 // per group and graph: its first node, its nodes
-  const int16_t* const* bits;                            // per group [graphs, heads, padded, padded]
+  const int16_t* const* bits;                            // per group [graphs, heads, padded, padded], and a vector more
   const void* const* bias;                               // per group or null
   const Int* strides;                                    // per group, of bias or grad_bias by (graph, head, query)
   const void* qkv; void* weights; void* out;             // [N, 3 dim]; saved; [N, dim]
@@ -30,7 +30,12 @@ struct Heads : Tiles<T, BYTES> {
   using Tiles<T, BYTES>::store;
   using Tiles<T, BYTES>::product;
   using Tiles<T, BYTES>::outer;
+  using Tiles<T, BYTES>::sum_of;
+  using Tiles<T, BYTES>::largest_of;
   typedef std::vector<T> Buffer;
+  typedef int16_t Bits __attribute__((vector_size(BYTES / sizeof(T) * sizeof(int16_t)), aligned(sizeof(int16_t)), may_alias));
+  typedef std::conditional_t<sizeof(T) == 8, int64_t, int32_t> Integer;
+  typedef Integer Whole __attribute__((vector_size(BYTES)));
 
   // e^x for x <= 0, in float by 2^n e^r with |r| <= ln 2 / 2; zero below the normal numbers.
   static inline V exponential(V x) {
@@ -38,9 +43,8 @@ struct Heads : Tiles<T, BYTES> {
       for (int l = 0; l < L; ++l) x[l] = std::exp(x[l]);
       return x;
     } else {
-      typedef int32_t N __attribute__((vector_size(BYTES)));
       const V least = V{} - 87.3f, clipped = x < least ? least : x;
-      const N n = __builtin_convertvector(clipped * 1.44269504f - 0.5f, N);
+      const Whole n = __builtin_convertvector(clipped * 1.44269504f - 0.5f, Whole);
       const V whole = __builtin_convertvector(n, V);
       const V r = (clipped - whole * 0.693359375f) + whole * 2.12194440e-4f;  // ln 2 in two parts
       V y = r * (1.0f / 5040) + 1.0f / 720;
@@ -55,9 +59,9 @@ struct Heads : Tiles<T, BYTES> {
     }
   }
 
-  static inline V tail(const T* p, Int count, T rest) {
+  static inline V tail(const T* p, Int count) {
     T values[L];
-    for (int l = 0; l < L; ++l) values[l] = l < count ? p[l] : rest;
+    for (int l = 0; l < L; ++l) values[l] = l < count ? p[l] : 0;
     return load(values);
   }
 
@@ -74,27 +78,27 @@ struct Heads : Tiles<T, BYTES> {
   // One row of logits to the softmax, with the sign of dropped entries.
   static void softmax(Int n, Int m, T* s, const T* bias, const int16_t* bits, Int dropped) {
     const T infinity = std::numeric_limits<T>::infinity();
-    const T zeros[L] = {};
-    V largest = V{} - infinity;
+    V lane, largest = V{} - infinity;
+    for (int l = 0; l < L; ++l) lane[l] = l;
     for (Int j = 0; j < m; j += L) {
       V v = load(s + j);
-      if (j + L <= n) v += bias ? load(bias + j) : V{};
-      else v += tail(bias ? bias + j : zeros, n - j, -infinity);
+      if (bias) v += j + L <= n ? load(bias + j) : tail(bias + j, n - j);
+      if (j + L > n) v = lane < V{} + T(n - j) ? v : V{} - infinity;
       store(s + j, v);
       largest = v > largest ? v : largest;
     }
-    T top = -infinity;
-    for (int l = 0; l < L; ++l) top = std::max(top, largest[l]);
+    const T top = largest_of(largest);
     V sum = {};
     for (Int j = 0; j < m; j += L) {
       const V v = exponential(load(s + j) - top);
       store(s + j, v);
       sum += v;
     }
-    T total = 0;
-    for (int l = 0; l < L; ++l) total += sum[l];
-    const T factor = 1 / total;
-    for (Int j = 0; j < n; ++j) s[j] *= bits[j] < dropped ? -factor : factor;
+    const V factor = V{} + 1 / sum_of(sum);
+    for (Int j = 0; j < m; j += L) {  // beyond n the softmax is zero, whatever the bits
+      const Whole drawn = __builtin_convertvector(*(const Bits*)(bits + j), Whole);
+      store(s + j, load(s + j) * (drawn < Whole{} + Integer(dropped) ? -factor : factor));
+    }
   }
 
   struct Place {  // of one graph and head
@@ -170,8 +174,7 @@ struct Heads : Tiles<T, BYTES> {
           store(s + j, v);
           sum += v * load(w + j);
         }
-        T total = 0;
-        for (int l = 0; l < L; ++l) total += sum[l];
+        const T total = sum_of(sum);
         for (Int j = 0; j < p.m; j += L) {
           const V v = load(w + j), absolute = v < zero ? -v : v;
           store(s + j, absolute * (load(s + j) - total));

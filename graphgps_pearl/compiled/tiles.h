@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <type_traits>
 #include <vector>
 
 typedef int64_t Int;
@@ -39,6 +40,26 @@ struct Tiles {
 
   static inline V load(const T* p) { return *(const U*)p; }
   static inline void store(T* p, V v) { *(U*)p = v; }
+
+  // x[0] after x[l] = join(x[l], x[l + HALF]), then the same for a half of HALF, and so on.
+  template <int HALF, class F>
+  static inline T joined(T* x, F join) {
+    if constexpr (HALF > 0) {
+      for (int l = 0; l < HALF; ++l) x[l] = join(x[l], x[l + HALF]);
+      return joined<HALF / 2>(x, join);
+    }
+    return x[0];
+  }
+  static inline T sum_of(V v) {
+    T x[L];
+    store(x, v);
+    return joined<L / 2>(x, [](T a, T b) { return a + b; });
+  }
+  static inline T largest_of(V v) {
+    T x[L];
+    store(x, v);
+    return joined<L / 2>(x, [](T a, T b) { return a > b ? a : b; });
+  }
 
   // Adds rows of d = z - pivot, and of d^2, to sums [2, f].
   struct Moments { const T* pivot; const T* weight; T* sums; Int f; };
@@ -81,11 +102,20 @@ struct Tiles {
     }
   }
 
+  // Calls the function with a constant that is the count, which is at most MOST; a count of zero is nothing to do.
+  template <int MOST, class F>
+  static inline void remainder(Int count, F function) {
+    if constexpr (MOST > 0) {
+      if (count == MOST) function(std::integral_constant<int, MOST>{});
+      else remainder<MOST - 1>(count, function);
+    }
+  }
+
   template <int NV>
   static void panel(Int rows, Int n, In a, In b, Out c, const Moments* moments, Int column) {
     Int i = 0;
     for (; i + kRows <= rows; i += kRows) tile<kRows, NV>(n, a.part(i, 0), b, c.part(i, 0), moments, i, column);
-    for (; i < rows; ++i) tile<1, NV>(n, a.part(i, 0), b, c.part(i, 0), moments, i, column);
+    remainder<kRows - 1>(rows - i, [&](auto left) { tile<left, NV>(n, a.part(i, 0), b, c.part(i, 0), moments, i, column); });
   }
 
   // c [rows, f] = a [rows, n] b [n, f].
@@ -117,7 +147,7 @@ struct Tiles {
   static void outer_panel(Int rows, Int n, In a, In b, Out c) {
     Int i = 0;
     for (; i + kColumns <= n; i += kColumns) outer_tile<kColumns, NV>(rows, a.part(0, i), b, c.part(i, 0));
-    for (; i < n; ++i) outer_tile<1, NV>(rows, a.part(0, i), b, c.part(i, 0));
+    remainder<kColumns - 1>(n - i, [&](auto left) { outer_tile<left, NV>(rows, a.part(0, i), b, c.part(i, 0)); });
   }
 
   // c [n, f] += a [rows, n]^T b [rows, f].

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 STEPS = 1 << 16
+_SPARE = 4  # words: the longest vector has 16 entries
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -26,10 +27,15 @@ def draw_signs(shape: torch.Size, dropout: float, device: torch.device) -> tuple
 
 
 def draw(shape: torch.Size, dropout: float, device: torch.device) -> tuple[Tensor, int]:
-    """16 random bits an entry, as integers, and how many of the 2^16 values, from the least, drop it."""
+    """16 random bits an entry, as integers, and how many of the 2^16 values, from the least, drop it.
+
+    There is memory behind the last entry: compiled kernels read whole vectors.
+    """
     dropped = min(max(round(dropout * STEPS), 1), STEPS - 1)
     count = math.prod(shape)
-    bits = torch.empty((count + 3) // 4, dtype=torch.int64, device=device).random_(-(2**63), None)
+    words = (count + 3) // 4
+    bits = torch.empty(words + _SPARE, dtype=torch.int64, device=device)
+    bits[:words].random_(-(2**63), None)
     return bits.view(torch.int16)[:count].view(shape), dropped
 
 
