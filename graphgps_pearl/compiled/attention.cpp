@@ -29,9 +29,9 @@ struct Heads : Tiles<T, BYTES> {
   using Tiles<T, BYTES>::load;
   using Tiles<T, BYTES>::store;
   using Tiles<T, BYTES>::product;
-  using Tiles<T, BYTES>::outer;
   using Tiles<T, BYTES>::sum_of;
   using Tiles<T, BYTES>::largest_of;
+  typedef Tiles<T, BYTES> Tile;
   typedef std::vector<T> Buffer;
   typedef int16_t Bits __attribute__((vector_size(BYTES / sizeof(T) * sizeof(int16_t)), aligned(sizeof(int16_t)), may_alias));
   typedef std::conditional_t<sizeof(T) == 8, int64_t, int32_t> Integer;
@@ -161,7 +161,7 @@ struct Heads : Tiles<T, BYTES> {
       T* to = (T*)a.grad_qkv + p.node * p.width + p.column;
       const T factor = T(1 / a.share);
       keep(p, factor, kept.data());
-      outer(p.n, p.n, p.d, {kept.data(), p.m}, {g, a.dim}, {to + 2 * a.dim, p.width});
+      Tile::template outer<false>(p.n, p.n, p.d, {kept.data(), p.m}, {g, a.dim}, {to + 2 * a.dim, p.width});
       transpose(p.n, p.d, p.m, p.v, p.width, factor, values.data());
       product(p.n, p.d, p.m, {g, a.dim}, {values.data(), p.m}, {slope.data(), p.m});
       const V zero = {};
@@ -183,7 +183,7 @@ struct Heads : Tiles<T, BYTES> {
         for (Int j = 0; j < p.m; j += L) store(s + j, T(a.scale) * load(s + j));
       }
       product(p.n, p.n, p.d, {slope.data(), p.m}, {p.k, p.width}, {to, p.width});
-      outer(p.n, p.n, p.d, {slope.data(), p.m}, {p.q, p.width}, {to + a.dim, p.width});
+      Tile::template outer<false>(p.n, p.n, p.d, {slope.data(), p.m}, {p.q, p.width}, {to + a.dim, p.width});
     });
   }
 };

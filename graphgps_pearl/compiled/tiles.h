@@ -126,11 +126,12 @@ struct Tiles {
     if (j + L <= f) panel<1>(rows, n, a, b.part(0, j), c.part(0, j), moments, j);
   }
 
-  template <int M, int NV>
+  template <int M, int NV, bool ADD>
   static inline void outer_tile(Int rows, In a, In b, Out c) {
-    V sum[M][NV];
-    for (int i = 0; i < M; ++i)
-      for (int j = 0; j < NV; ++j) sum[i][j] = load(c.at + i * c.ld + j * L);
+    V sum[M][NV] = {};
+    if constexpr (ADD)
+      for (int i = 0; i < M; ++i)
+        for (int j = 0; j < NV; ++j) sum[i][j] = load(c.at + i * c.ld + j * L);
     for (Int r = 0; r < rows; ++r) {
       V w[NV];
       for (int j = 0; j < NV; ++j) w[j] = load(b.at + r * b.ld + j * L);
@@ -143,18 +144,19 @@ struct Tiles {
       for (int j = 0; j < NV; ++j) store(c.at + i * c.ld + j * L, sum[i][j]);
   }
 
-  template <int NV>
+  template <int NV, bool ADD>
   static void outer_panel(Int rows, Int n, In a, In b, Out c) {
     Int i = 0;
-    for (; i + kColumns <= n; i += kColumns) outer_tile<kColumns, NV>(rows, a.part(0, i), b, c.part(i, 0));
-    remainder<kColumns - 1>(n - i, [&](auto left) { outer_tile<left, NV>(rows, a.part(0, i), b, c.part(i, 0)); });
+    for (; i + kColumns <= n; i += kColumns) outer_tile<kColumns, NV, ADD>(rows, a.part(0, i), b, c.part(i, 0));
+    remainder<kColumns - 1>(n - i, [&](auto left) { outer_tile<left, NV, ADD>(rows, a.part(0, i), b, c.part(i, 0)); });
   }
 
-  // c [n, f] += a [rows, n]^T b [rows, f].
+  // c [n, f] += a [rows, n]^T b [rows, f]; with ADD = false: c = a^T b.
+  template <bool ADD = true>
   static void outer(Int rows, Int n, Int f, In a, In b, Out c) {
     Int j = 0;
-    for (; j + 2 * L <= f; j += 2 * L) outer_panel<2>(rows, n, a, b.part(0, j), c.part(0, j));
-    if (j + L <= f) outer_panel<1>(rows, n, a, b.part(0, j), c.part(0, j));
+    for (; j + 2 * L <= f; j += 2 * L) outer_panel<2, ADD>(rows, n, a, b.part(0, j), c.part(0, j));
+    if (j + L <= f) outer_panel<1, ADD>(rows, n, a, b.part(0, j), c.part(0, j));
   }
 };
 

@@ -69,7 +69,7 @@ class _Attention(torch.autograd.Function):
     @first_derivatives_only(SECOND_DERIVATIVES)
     def backward(ctx, grad):  # type: ignore[no-untyped-def] # torch's signature
         qkv, weights, *bits = ctx.saved_tensors
-        grad_qkv = torch.zeros_like(qkv)
+        grad_qkv = torch.empty_like(qkv)
         wanted, groups = ctx.needs_input_grad[5:], ctx.grouping.groups
         shapes = ctx.bias_shapes if ctx.joined else ctx.shapes
         grad_bias = [
