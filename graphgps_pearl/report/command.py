@@ -29,7 +29,7 @@ def report(argv: Sequence[str] | None = None, prog: str | None = None) -> int:
     parser = comparison_parser(prog, "Compare the runs in a results folder: a table, plots and report.html.")
     parser.add_argument("out_dir", metavar="RESULTS", type=Path, help="folder with <config>/<seed>/")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these configs, in this order")
-    args = parser.parse_args(argv)
+    args = parser.parse_intermixed_args(argv)
     return run_command(lambda: show(args.out_dir, args.names, args.baseline, args.split))
 
 

@@ -21,6 +21,11 @@ def test_the_report_command_writes_every_form(results, capsys):
     assert "best test mae: zinc-bpearl" in capsys.readouterr().out
 
 
+def test_options_may_stand_before_the_names(results, capsys):
+    assert report([str(results), "--split", "val", "zinc-none"]) == 0
+    assert "zinc-bpearl" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
