@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from numbers import Real
+from pathlib import PurePath
 from typing import Any
 
 Value = Any  # bool | int | float | str | None | list of one of the first four
@@ -155,12 +157,14 @@ Groups = Mapping[str, tuple[str, Mapping[str, Key]]]  # name of a group: what it
 
 def as_written(raw: object) -> object:
     """A Python value in the form a file would have it; what already is in that form stays as it is."""
-    if isinstance(raw, str):
-        return Scalar(raw, quoted=True)
+    if isinstance(raw, str | PurePath):
+        return Scalar(str(raw), quoted=True)
     if isinstance(raw, bool) or raw is None:
         return Scalar("null" if raw is None else str(raw))
     if isinstance(raw, int | float):
         return Scalar(int.__repr__(raw) if isinstance(raw, int) else float.__repr__(raw))
+    if isinstance(raw, Real):  # numpy's: np.float32(0.1) is 0.1, not the 0.10000000149 it rounds to
+        return Scalar(str(raw))
     if isinstance(raw, list | tuple | range):
         return [as_written(item) for item in raw]
     return raw

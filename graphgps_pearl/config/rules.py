@@ -187,3 +187,5 @@ def _schedule(cfg: CfgNode) -> Iterator[str]:
         yield f"optim.min_lr = {optim.min_lr:g}: must be at most optim.base_lr, which is {optim.base_lr:g}"
     if optim.scheduler == "step" and optim.steps != sorted(set(optim.steps)):
         yield f"optim.steps = {optim.steps}: expected rising numbers of epochs"
+    if cfg.pretrained.freeze_main and not cfg.pretrained.dir:
+        yield "pretrained.freeze_main = True: needs trained weights to freeze; set pretrained.dir to their run"

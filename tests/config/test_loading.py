@@ -3,6 +3,7 @@
 import logging
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.upstream_configs import PEPTIDES_STRUCT, ZINC_RWSE
 
@@ -170,6 +171,16 @@ def test_override_leaves_the_original_alone() -> None:
     assert config.override(cfg, []) == cfg
     with pytest.raises(ConfigError, match=r"command line: gt\.n_heads = 5: must divide"):
         config.override(cfg, ["gt.n_heads", "5"])
+
+
+def test_override_takes_paths_and_numbers_of_numpy() -> None:
+    values = ["dataset.dir", Path("a") / "b", "seed", np.int64(3), "optim.base_lr", np.float32(0.1)]
+    cfg = config.override(config.parse(ZINC_RWSE), [*values, "optim.steps", list(np.arange(1, 3))])
+    assert cfg == config.parse(
+        ZINC_RWSE, ["dataset.dir", str(Path("a/b")), "seed", 3, "optim.base_lr", 0.1, "optim.steps", [1, 2]]
+    )
+    with pytest.raises(ConfigError, match="seed = 0.5: expected an integer"):
+        config.override(cfg, ["seed", np.float64(0.5)])
 
 
 def test_configs_are_frozen() -> None:
