@@ -188,4 +188,4 @@ def _schedule(cfg: CfgNode) -> Iterator[str]:
     if optim.scheduler == "step" and optim.steps != sorted(set(optim.steps)):
         yield f"optim.steps = {optim.steps}: expected rising numbers of epochs"
     if cfg.pretrained.freeze_main and not cfg.pretrained.dir:
-        yield "pretrained.freeze_main = True: needs trained weights to freeze; set pretrained.dir to their run"
+        yield "pretrained.freeze_main = True: needs trained weights to freeze; set pretrained.dir to a run"

@@ -24,6 +24,10 @@ from graphgps_pearl.ogb_features import ogb_features
 FEATURES = {"ogb": (9, 3), "attentivefp": (39, 10)}
 
 _ELEMENTS = ("B", "C", "N", "O", "F", "Si", "P", "S", "Cl", "As", "Se", "Br", "Te", "I", "At")
+#: Formats and features whose molecules keep their published spelling. OGB's chirality depends on the order of
+#: the atoms, and AttentiveFP counts the hydrogens of ``C`` but not those of ``[CH]``: made from the canonical
+#: SMILES, the graphs would be other than the published ones.
+_AS_SPELLED = (("OGB", "ogb"), ("PyG-LRGB", "ogb"), ("DrugOOD", "attentivefp"), ("embedded", "attentivefp"))
 _MAX_SHOWN = 60
 #: No white space, except before the extensions of a CXSMILES: ``C[CH2] |^1:1|``.
 _ONE_SMILES = re.compile(r"\S+(\s+\|.*\|)?")
@@ -182,14 +186,20 @@ _ATTENTIVEFP_STEREO = ("STEREONONE", "STEREOANY", "STEREOZ", "STEREOE")
 _FEATURISERS: dict[str, Callable[[], _Rows]] = {"ogb": _ogb, "attentivefp": _attentivefp}
 
 
-def canonical_graph(molecule: Any, features: str) -> Data:
-    """:func:`to_graph` for training, from the spelling that prediction takes: the canonical one for OGB's
-    chirality, the given one for AttentiveFP, whose R and S are the same in any spelling."""
-    return to_graph(canonical(molecule)[0] if features == "ogb" else molecule, features)
+def spelled_graph(molecule: Any, format: str, features: str) -> tuple[Data, list[int]]:
+    """The graph of a molecule in training and in prediction, by ``dataset.format`` and ``dataset.features``,
+    and the number that each node's atom has in ``molecule``.
+
+    It does not depend on the spelling of the SMILES, unless the published graphs do.
+    """
+    order = list(range(molecule.GetNumAtoms()))
+    if (format, features) not in _AS_SPELLED:
+        molecule, order = canonical(molecule)
+    return to_graph(molecule, features), order
 
 
 def canonical_mark(features: str) -> str:
-    """What a fingerprint has for graphs of :func:`canonical_graph`: OGB's were made as spelled before."""
+    """What a fingerprint has for graphs of :func:`spelled_graph`: OGB's were made as spelled before."""
     return "canonical ogb" if features == "ogb" else features
 
 

@@ -15,15 +15,6 @@ from graphgps_pearl.errors import DataError, UserError
 from graphgps_pearl.inference.facts import SMILES_FORMATS, ModelFacts
 
 Featuriser = Callable[[str], tuple[Data, list[int]]]
-#: Formats and features whose published SMILES were featurised as they are spelled. OGB's chirality depends on
-#: the order of the atoms, and AttentiveFP counts the hydrogens of ``C`` but not those of ``[CH]``: from a
-#: canonical spelling the graph would not be the one of the training.
-_SPELLED_AS_PUBLISHED = (
-    ("OGB", "ogb"),
-    ("PyG-LRGB", "ogb"),
-    ("DrugOOD", "attentivefp"),
-    ("embedded", "attentivefp"),
-)
 
 
 def features_of(cfg: CfgNode, facts: ModelFacts) -> str:
@@ -70,11 +61,7 @@ def featuriser(cfg: CfgNode, facts: ModelFacts) -> Featuriser:
     def graph_of(smiles: str) -> tuple[Data, list[int]]:
         if not isinstance(smiles, str):
             raise BadRowError(f"the SMILES is {smiles!r}, which is not text")
-        molecule = molecules.parse(smiles)
-        order = list(range(molecule.GetNumAtoms()))
-        if (cfg.dataset.format, features) not in _SPELLED_AS_PUBLISHED:
-            molecule, order = molecules.canonical(molecule)
-        graph = molecules.to_graph(molecule, features)
+        graph, order = molecules.spelled_graph(molecules.parse(smiles), cfg.dataset.format, features)
         for transform in transforms:
             try:
                 graph = transform(graph)

@@ -26,7 +26,7 @@ def masked(elementwise: Loss) -> Loss:
         valid = ~torch.isnan(true)
         if true.device.type == "cpu" and bool(valid.all()):  # a GPU would make the host wait for the answer
             return elementwise(pred, true).mean()
-        # Both are replaced before the loss, not after: 0 * NaN and 0 * inf are NaN, in the backward pass, too.
+        # Both are replaced before the loss, not after: 0 * NaN and 0 * inf are NaN, and so are gradients.
         pred, true = (torch.where(valid, values, 0.0) for values in (pred, true))
         total = (elementwise(pred, true) * valid).sum()
         return total / valid.sum().clamp(min=1)

@@ -272,7 +272,7 @@ WORDS = {
         "optim.min_lr = 0.1: must be at most",
     ),
     "steps fall": ("optim.scheduler step optim.steps [9,3]", "optim.steps = [9, 3]: expected rising"),
-    "nothing to freeze": ("pretrained.freeze_main True", "pretrained.freeze_main = True: needs trained weights"),
+    "nothing to freeze": ("pretrained.freeze_main True", "pretrained.freeze_main = True: needs"),
     "no path": ("dataset.source path", "dataset.source = path: needs", "dataset.path"),
     "path ignored": ("dataset.source download dataset.path x.csv", "dataset.path = x.csv: would be ignored"),
     "csv without file": ("dataset.format csv", "dataset.path = '': expected the CSV file"),

@@ -179,7 +179,7 @@ def test_override_takes_paths_and_numbers_of_numpy() -> None:
     assert cfg == config.parse(
         ZINC_RWSE, ["dataset.dir", str(Path("a/b")), "seed", 3, "optim.base_lr", 0.1, "optim.steps", [1, 2]]
     )
-    with pytest.raises(ConfigError, match="seed = 0.5: expected an integer"):
+    with pytest.raises(ConfigError, match=r"seed = 0\.5: expected an integer"):
         config.override(cfg, ["seed", np.float64(0.5)])
 
 

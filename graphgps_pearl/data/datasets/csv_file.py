@@ -116,8 +116,7 @@ class CsvFile(Source):
         def graph(i: int) -> Data:
             smiles, *cells = table.cells(i)[: 1 + len(self._targets)]
             y = self._target(cells) if classes is None else _class_number(cells[0], classes)
-            molecule, _ = molecules.canonical(molecules.parse(smiles))
-            data = molecules.to_graph(molecule, features)
+            data, _ = molecules.spelled_graph(molecules.parse(smiles), "csv", features)
             data.y = y
             return data
 

@@ -69,7 +69,7 @@ class DrugOOD(Source):
 
         def graph(i: int) -> Data:
             smiles, label = _fields(rows[i][2])
-            data = molecules.canonical_graph(molecules.parse(smiles), features)
+            data, _ = molecules.spelled_graph(molecules.parse(smiles), "DrugOOD", features)
             data.y = class_target(label, form)
             return data
 

@@ -79,7 +79,7 @@ class NciOOD(Source):
 
         def graph(i: int) -> Data:
             molecule = molecules.parse(lines[i])
-            data = molecules.canonical_graph(molecule, features)
+            data, _ = molecules.spelled_graph(molecule, "embedded", features)
             data.y = class_target(int(QED.qed(molecule) > _THRESHOLD), form)
             return data
 

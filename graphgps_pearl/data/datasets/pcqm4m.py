@@ -66,7 +66,7 @@ class PCQM4Mv2(Source):
             raise DataError(f"{split_file}: names rows beyond the {len(smiles):,} of {table}; get both again")
 
         def graph(i: int) -> Data:
-            data = molecules.to_graph(molecules.parse(str(smiles[rows[i]])), "ogb")
+            data, _ = molecules.spelled_graph(molecules.parse(str(smiles[rows[i]])), "OGB", "ogb")
             data.y = as_target([float(gaps[rows[i]])])
             return data
 

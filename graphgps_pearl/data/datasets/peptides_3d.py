@@ -112,7 +112,7 @@ class Peptides3D(Source):
         mean, std = torch.tensor(_MEAN), torch.tensor(_STD)
 
         def graph(i: int) -> Data:
-            data = molecules.canonical_graph(Chem.MolFromSequence(peptides[i]), "ogb")
+            data, _ = molecules.spelled_graph(Chem.MolFromSequence(peptides[i]), "embedded", "ogb")
             data.y = ((torch.tensor([structure(peptides[i], i)]) - mean) / std).float()
             return data
 

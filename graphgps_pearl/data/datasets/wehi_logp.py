@@ -57,7 +57,7 @@ class WehiLogP(Source):
 
         def graph(i: int) -> Data:
             molecule = molecules.parse(smiles[i])
-            data = molecules.to_graph(molecule, "ogb")
+            data = molecules.to_graph(molecule, "ogb")  # without chirality, any order of atoms will do
             data.y = as_target([molecules.penalised_logp(molecule)])
             return data
 

@@ -100,7 +100,7 @@ def test_peptides_3d_have_the_chirality_that_predictions_give_them(make_cfg) -> 
 def test_features_that_depend_on_the_spelling_are_made_of_one(features: str, same: bool) -> None:
     """AttentiveFP's are not: other orders of atoms would be other data for those who have such runs."""
     one, other = (
-        molecules.canonical_graph(molecules.parse(text), features)
+        molecules.spelled_graph(molecules.parse(text), "embedded", features)[0]
         for text in ("N[C@@H](C)C(=O)O", "OC(=O)[C@H](C)N")
     )
     assert torch.equal(one.x, other.x) == same
