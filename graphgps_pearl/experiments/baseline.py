@@ -144,8 +144,8 @@ def _counts(graphs: Any) -> Counts:
 
 
 def _fitted(counts: Counts, labels: Tensor, task_type: str, seed: int, threads: int) -> list[Any]:
-    """A model for each target, fitted to the molecules that have a label; None where that is always the
-    same."""
+    """A model for each target, fitted to the molecules that have a label; where that is always the same, the
+    label itself, and None where there is none."""
     try:
         from lightgbm import LGBMClassifier, LGBMRegressor
     except ImportError as error:
@@ -158,8 +158,9 @@ def _fitted(counts: Counts, labels: Tensor, task_type: str, seed: int, threads: 
     models: list[Any] = []
     for column in columns.T:
         known = column >= 0 if task_type == "classification" else ~np.isnan(column)
-        if len(np.unique(column[known])) < 2:
-            models.append(None)
+        distinct = np.unique(column[known])
+        if len(distinct) < 2:
+            models.append(distinct[0] if len(distinct) else None)
         elif task_type == "regression":
             models.append(LGBMRegressor(objective="mae", **settings).fit(counts[known], column[known]))
         else:
@@ -169,29 +170,32 @@ def _fitted(counts: Counts, labels: Tensor, task_type: str, seed: int, threads: 
 
 
 def _scores(models: Sequence[Any], counts: Counts, task_type: str, dim_out: int) -> Tensor:
-    """Predicted targets, or logits, [molecules, dim_out]; 0 where there is no model."""
+    """Predicted targets, or logits, [molecules, dim_out]; 0 where nothing is known."""
     if task_type == "classification":
         out = np.zeros((len(counts), dim_out))
         model = models[0]
-        if model is not None:
+        if isinstance(model, np.generic):
+            out[:, int(model)] = 1
+        elif model is not None:
             scores = model.predict(counts, raw_score=True).reshape(len(counts), -1)
             if len(model.classes_) == 2:
                 scores = np.concatenate((np.zeros_like(scores), scores), axis=1)
             out[:] = scores.min() - 1  # of classes that it was not fitted to
             out[:, model.classes_] = scores
         return torch.from_numpy(out).float()
-    columns = [
-        np.zeros(len(counts)) if model is None else model.predict(counts, **_raw(task_type))
-        for model in models
-    ]
+    columns = [_predicted(model, counts, task_type) for model in models]
     return torch.from_numpy(np.stack(columns, axis=1)).float()
 
 
-def _raw(task_type: str) -> dict[str, bool]:
-    return {} if task_type == "regression" else {"raw_score": True}
+def _predicted(model: Any, counts: Counts, task_type: str) -> Any:
+    if model is None:
+        return np.zeros(len(counts))
+    if isinstance(model, np.generic):  # the only label: a value, or a logit on its side
+        return np.full(len(counts), model if task_type == "regression" else 2 * model - 1)
+    return model.predict(counts, **({} if task_type == "regression" else {"raw_score": True}))
 
 
 def _leaves(model: Any) -> int:
-    return (
-        0 if model is None else sum(tree["num_leaves"] for tree in model.booster_.dump_model()["tree_info"])
-    )
+    if model is None or isinstance(model, np.generic):
+        return 0
+    return sum(tree["num_leaves"] for tree in model.booster_.dump_model()["tree_info"])

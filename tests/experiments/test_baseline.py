@@ -178,3 +178,10 @@ def test_a_class_that_only_the_test_split_has(tmp_path: Path) -> None:
     split = ["dataset.split_mode", "standard", "dataset.split_column", "set"]
     assert main(["baseline", "quickstart", *arguments, *split]) == 0
     assert result(tmp_path, "quickstart-ecfp")["best"]["test_accuracy"] == 0
+
+
+def test_a_target_that_is_always_the_same_is_predicted(tmp_path: Path) -> None:
+    arguments = csv_config(tmp_path, "regression", [[3.5]] * 300)
+    assert main(["baseline", "quickstart", *arguments, "dataset.standardise", "False"]) == 0
+    best = result(tmp_path, "quickstart-ecfp")["best"]
+    assert best["test_mae"] == best["train_mae"] == 0
