@@ -104,7 +104,8 @@ def first_change(
 ) -> str | None:
     """Which key of two configs' settings differs and matters, in words; None if none does."""
     for key in sorted((old.keys() | new.keys()) - HARMLESS_KEYS - ignored):
-        if old.get(key) != new.get(key):
+        both_in_folds = key == "run_multiple_splits" and old.get(key) and new.get(key)
+        if old.get(key) != new.get(key) and not both_in_folds:  # a fold is the same among any others
             return f"{key} = {old.get(key)!r} instead of {new.get(key)!r}"
     return None
 

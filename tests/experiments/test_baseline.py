@@ -67,6 +67,12 @@ def test_every_fold_is_fitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr().out
     assert "quickstart-ecfp, fold 2:" in said and "seed" not in said
 
+    more = (*folds[:-1], "[0, 2, 3]")
+    assert main(["baseline", "quickstart", *words(tmp_path, "dataset.subset", 60, *more)]) == 0
+    summary = json.loads((tmp_path / "runs" / "quickstart-ecfp" / "agg" / "results.json").read_text())
+    assert summary["folds"] == [0, 2, 3]
+    assert json.loads((tmp_path / "runs" / "quickstart-ecfp" / "0" / "result.json").read_text()) == first
+
 
 def test_compare_finds_the_baseline_of_a_config_with_a_tag(tmp_path: Path) -> None:
     assert main(["baseline", "quickstart", *words(tmp_path, "dataset.subset", 60, "name_tag", "mine")]) == 0

@@ -25,6 +25,16 @@ def test_a_changed_config_is_refused_by_key_once_there_is_something_to_lose(tmp_
     assert not folder.last.exists()
 
 
+def test_a_fold_is_the_same_among_any_others(tmp_path):
+    folder = RunFolder(tmp_path / "run" / "1")
+    in_folds = CONFIG + "dataset:\n  split_index: 1\nrun_multiple_splits: {}\n"
+    folder.open(in_folds.format([0, 1]))
+    folder.last.touch()
+    folder.open(in_folds.format([0, 1, 2]))
+    with pytest.raises(UserError, match=r"run_multiple_splits = \[0, 1\] instead of \[\]"):
+        folder.open(in_folds.format([]))
+
+
 def test_a_run_that_goes_on_is_no_longer_called_failed(tmp_path):
     folder = RunFolder(tmp_path / "run" / "0")
     text = config.dump(config.defaults())
