@@ -35,7 +35,7 @@ MODELS = {  # the config and the words of the command that made each
         "zinc-bpearl-muon",
         ["optim.max_epoch", "100", "optim.num_warmup_epochs", "5", "seed", "1"],
     ),
-    "peptides-func-bpearl": ("peptides-func-bpearl-muon", []),
+    "peptides-func-bpearl": ("peptides-func-bpearl-gine", []),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 
