@@ -160,7 +160,7 @@ def _fitted(counts: Counts, labels: Tensor, task_type: str, seed: int, threads: 
         known = column >= 0 if task_type == "classification" else ~np.isnan(column)
         distinct = np.unique(column[known])
         if len(distinct) < 2:
-            models.append(distinct[0] if len(distinct) else None)
+            models.append(float(distinct[0]) if len(distinct) else None)
         elif task_type == "regression":
             models.append(LGBMRegressor(objective="mae", **settings).fit(counts[known], column[known]))
         else:
@@ -174,7 +174,7 @@ def _scores(models: Sequence[Any], counts: Counts, task_type: str, dim_out: int)
     if task_type == "classification":
         out = np.zeros((len(counts), dim_out))
         model = models[0]
-        if isinstance(model, np.generic):
+        if isinstance(model, float):
             out[:, int(model)] = 1
         elif model is not None:
             scores = model.predict(counts, raw_score=True).reshape(len(counts), -1)
@@ -190,12 +190,12 @@ def _scores(models: Sequence[Any], counts: Counts, task_type: str, dim_out: int)
 def _predicted(model: Any, counts: Counts, task_type: str) -> Any:
     if model is None:
         return np.zeros(len(counts))
-    if isinstance(model, np.generic):  # the only label: a value, or a logit on its side
+    if isinstance(model, float):  # the only label: a value, or a logit on its side
         return np.full(len(counts), model if task_type == "regression" else 2 * model - 1)
     return model.predict(counts, **({} if task_type == "regression" else {"raw_score": True}))
 
 
 def _leaves(model: Any) -> int:
-    if model is None or isinstance(model, np.generic):
+    if model is None or isinstance(model, float):
         return 0
     return sum(tree["num_leaves"] for tree in model.booster_.dump_model()["tree_info"])
