@@ -26,9 +26,8 @@ def masked(elementwise: Loss) -> Loss:
         valid = ~torch.isnan(true)
         if true.device.type == "cpu" and bool(valid.all()):  # a GPU would make the host wait for the answer
             return elementwise(pred, true).mean()
-        # Both are replaced before the loss, not after: 0 * NaN and 0 * inf are NaN, and so are gradients.
-        pred, true = (torch.where(valid, values, 0.0) for values in (pred, true))
-        total = (elementwise(pred, true) * valid).sum()
+        # Missing labels are replaced before the loss, not after: 0 * NaN in the backward pass is NaN.
+        total = (elementwise(pred, torch.where(valid, true, pred.detach())) * valid).sum()
         return total / valid.sum().clamp(min=1)
 
     return loss
