@@ -45,11 +45,13 @@ def _graphormer(cfg: CfgNode) -> Iterator[str]:
             "or BiasedTransformer in gt.layer_type, or posenc_GraphormerBias.node_degrees_only True"
         )
     token = named and settings.use_graph_token
-    if cfg.model.graph_pooling == "graph_token" and not token:
-        yield "model.graph_pooling = graph_token: needs GraphormerBias and graphormer.use_graph_token True"
-    if cfg.model.graph_pooling == "graph_token" and token and not _token_sees_graph(cfg):
+    pooling = cfg.model.graph_pooling
+    pools_token = "graph_token" in pooling.split("+")
+    if pools_token and not token:
+        yield f"model.graph_pooling = {pooling}: needs GraphormerBias and graphormer.use_graph_token True"
+    if pools_token and token and not _token_sees_graph(cfg):
         yield (
-            "model.graph_pooling = graph_token: the token has no edges, and no attention reaches it, so it "
+            f"model.graph_pooling = {pooling}: the token has no edges, and no attention reaches it, so it "
             "would know nothing of its graph; use add or mean, or a network with attention"
         )
     if not named:

@@ -27,7 +27,9 @@ _MODEL = {
         "dot", "Edge tasks: how the vectors of two nodes become a logit.", choices=EDGE_DECODINGS
     ),
     "graph_pooling": Key(
-        "add", f"How nodes are pooled into a graph: {', '.join(GRAPH_POOLINGS)}, or a registered name."
+        "add",
+        f"How nodes are pooled into a graph: {', '.join(GRAPH_POOLINGS)}, or a registered name; several "
+        "joined by + are concatenated.",
     ),
 }
 

@@ -235,11 +235,14 @@ def build_head(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:
     if name in EDGE_HEADS:
         cosine = cfg.model.edge_decoding == "cosine_similarity"
         return EdgeHead(HEADS[name](cfg, dim_in, dim_in), cosine, cfg.dataset.resample_negative)
-    pool = _registered(cfg, register.pooling_dict, POOLINGS, cfg.model.graph_pooling, "model.graph_pooling")
+    pools = [
+        _registered(cfg, register.pooling_dict, POOLINGS, part, "model.graph_pooling")
+        for part in cfg.model.graph_pooling.split("+")
+    ]
+    mlp = HEADS[name](cfg, len(pools) * dim_in, dim_out)
     if name == "ogb_code_graph":
-        return NameHead(pool, HEADS[name](cfg, dim_in, dim_out))
-    norm = nn.LayerNorm(dim_in) if name == "graphormer_graph" else None
-    return GraphHead(pool, HEADS[name](cfg, dim_in, dim_out), norm)
+        return NameHead(pools, mlp)
+    return GraphHead(pools, mlp, nn.LayerNorm(dim_in) if name == "graphormer_graph" else None)
 
 
 def _graph_mlp(cfg: Any, dim_in: int, dim_out: int) -> nn.Module:

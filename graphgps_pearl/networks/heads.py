@@ -15,7 +15,7 @@ name have:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -69,13 +69,17 @@ class GraphHead(nn.Module):
     """Pooling and an MLP.
 
     Args:
-        pool: nodes to graphs: ``add``, ``mean``, ``max``, or a function that is called as ``pool(x, index)``.
-        mlp: [B, F] to [B, dim_out].
+        pool: nodes to graphs: ``add``, ``mean``, ``max``, several joined by ``+``, or functions that are
+            called as ``pool(x, index)``; k of them give k F columns.
+        mlp: [B, k F] to [B, dim_out].
         norm: of the nodes before they are pooled.
     """
 
     def __init__(
-        self, pool: str | Callable[..., Tensor], mlp: nn.Module, norm: nn.Module | None = None
+        self,
+        pool: str | Callable[..., Tensor] | Sequence[Callable[..., Tensor]],
+        mlp: nn.Module,
+        norm: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.norm, self.pool, self.mlp = norm, Pool(pool), mlp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -26,24 +26,28 @@ POOLINGS: dict[str, Callable[..., Tensor]] = {
 
 
 class Pool(nn.Module):
-    """Pool packed nodes [N, F] to [B, F].
+    """Pool packed nodes [N, F] to [B, F], or to [B, k F] where k poolings are concatenated.
 
     Args:
-        function: a name of :data:`POOLINGS`, or a function that is called as ``function(x, index)``.
+        functions: a name of :data:`POOLINGS`, several joined by ``+`` (``add+mean``), or functions that are
+            called as ``function(x, index)``, one or several.
     """
 
-    def __init__(self, function: str | Callable[..., Tensor]) -> None:
+    def __init__(self, functions: str | Callable[..., Tensor] | Sequence[Callable[..., Tensor]]) -> None:
         super().__init__()
-        if isinstance(function, str):
-            function = pick(POOLINGS, function, "model.graph_pooling")
-        self.function = function
+        if isinstance(functions, str):
+            functions = [pick(POOLINGS, name, "model.graph_pooling") for name in functions.split("+")]
+        self.functions = [functions] if callable(functions) else list(functions)
 
     def forward(self, x: Tensor, index: Tensor, num_graphs: int) -> Tensor:
         """Pool x [N, F]; PyG's own poolings count graphs without nodes too, as rows of zeros."""
-        if self.function in POOLINGS.values():
-            return self.function(wide(x), index, num_graphs).to(x.dtype)
-        return self.function(x, index)
+        ours = POOLINGS.values()
+        pooled = [
+            function(wide(x), index, num_graphs).to(x.dtype) if function in ours else function(x, index)
+            for function in self.functions
+        ]
+        return pooled[0] if len(pooled) == 1 else torch.cat(pooled, dim=1)
 
     def extra_repr(self) -> str:
         """Shown by ``print(model)``."""
-        return getattr(self.function, "__name__", repr(self.function))
+        return " + ".join(getattr(function, "__name__", repr(function)) for function in self.functions)

@@ -238,6 +238,11 @@ def test_data_that_does_not_fit_is_named() -> None:
         (load, {"graphormer__num_heads": 5}, "graphormer.num_heads = 5: must divide embed_dim = 16"),
         (load, {"posenc_GraphormerBias__num_in_degrees": "null"}, "num_in_degrees = null: expected a number"),
         (load, {"graphormer__use_graph_token": False}, "graph_token: needs GraphormerBias and"),
+        (
+            load,
+            {"model__graph_pooling": "add+graph_token", "graphormer__use_graph_token": False},
+            "add.graph_token: needs Graph",
+        ),
         (load, {"gnn__head": "node", "dataset__task": "node"}, "use_graph_token = True: gnn.head = node"),
         (gps, {"gt__n_heads": 2}, "graphormer.num_heads = 4: must equal gt.n_heads = 2"),
         (gps, {"gt__layer_type": "GINE+Transformer"}, "does not read the bias of GraphormerBias"),

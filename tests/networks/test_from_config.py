@@ -24,6 +24,7 @@ from graphgps_pearl.errors import ConfigError
         (("model.type", "GPSModell"), "model.type: there is no 'GPSModell'; did you mean 'GPSModel'?"),
         (("gnn.head", "san_grph"), "gnn.head: there is no 'san_grph'; did you mean 'san_graph'?"),
         (("model.graph_pooling", "avg"), "model.graph_pooling: there is no 'avg'; Known: add"),
+        (("model.graph_pooling", "add+avg"), "model.graph_pooling: there is no 'avg'; Known: add"),
         (("gnn.act", "reul"), "gnn.act: there is no 'reul'; did you mean 'relu'?"),
         (
             ("model.type", "custom_gnn", "gnn.layer_type", "ginecon"),

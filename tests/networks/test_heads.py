@@ -8,6 +8,7 @@ from helpers.half_sums import RefuseHalfSums
 from helpers.network_configs import ZINC, make
 from torch import nn
 from torch_geometric.data import Batch, Data
+from torch_geometric.graphgym import register
 from torch_geometric.graphgym.models.gnn import GNNPreMP
 from torch_geometric.graphgym.models.head import GNNGraphHead
 
@@ -64,6 +65,27 @@ def test_pooling(name: str, of_rows: object) -> None:
     head, batch = _head("graph", "model.graph_pooling", name), _batch()
     expected = torch.stack([of_rows(batch.x[batch.batch == b], dim=0) for b in (0, 1)])  # type: ignore[operator]
     torch.testing.assert_close(head.pool(batch.x, batch.batch, 2), expected)
+
+
+@pytest.mark.parametrize("head_name", ["graph", "san_graph", "mlp_graph"])
+def test_several_poolings_are_concatenated(head_name: str) -> None:
+    head, batch = _head(head_name, "model.graph_pooling", "max+add+mean"), _batch()
+    parts = [networks.Pool(name)(batch.x, batch.batch, 2) for name in ("max", "add", "mean")]
+    assert torch.equal(head.pool(batch.x, batch.batch, 2), torch.cat(parts, dim=1))
+    assert head(batch)[0].shape == (2, 3)
+    assert head.mlp.get_submodule("0" if head_name != "mlp_graph" else "1").in_features == 3 * 8
+
+
+def test_several_poolings_with_a_registered_one() -> None:
+    register.pooling_dict["first"] = lambda x, index: x[index.diff(prepend=index[:1] - 1) > 0]
+    try:
+        head, batch = _head("graph", "model.graph_pooling", "first+add"), _batch()
+    finally:
+        del register.pooling_dict["first"]
+    pooled = head.pool(batch.x, batch.batch, 2)
+    first = torch.searchsorted(batch.batch, torch.arange(2))
+    assert torch.equal(pooled[:, :8], batch.x[first])
+    assert torch.equal(pooled[:, 8:], networks.Pool("add")(batch.x, batch.batch, 2))
 
 
 @pytest.mark.parametrize("name", ["add", "mean"])
