@@ -6,7 +6,9 @@ r"""``SPE`` (Huang et al., ICLR 2024): a stable function of eigenpairs, the same
 
 The :math:`\phi_l` act on the eigenvalues: each on its own (``MLP``) or with a view of all of them
 (``DeepSet``). The :math:`m` matrices form :math:`A \in \mathbb{R}^{n \times n \times m}`; :math:`\rho` runs
-one GIN on the graph with node features :math:`A_{:,u,:}` for every :math:`u` and sums over :math:`u`.
+one GIN on the graph with node features :math:`A_{:,u,:}` for every :math:`u` and sums over :math:`u`. That is
+B-PEARL with :math:`A_{:,u,:}` instead of the basis vector :math:`e_u`, so :math:`\rho` is a
+:class:`~graphgps_pearl.pearl.Phi` on the same rows.
 
 With the k smallest eigenvalues only, the encoding is independent of the basis as long as the k-th and the
 next one differ; otherwise the cut itself chooses a part of an eigenspace. All of them (``max_freqs`` 0) have
@@ -21,11 +23,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from graphgps_pearl.encoders.gin import GIN
 from graphgps_pearl.encoders.mlp import mlp
 from graphgps_pearl.encoders.ragged import Pairs
 from graphgps_pearl.encoders.spectral import SpectralEncoder
+from graphgps_pearl.layers.grouping import group_cost, group_graphs
 from graphgps_pearl.layers.layout import wide_sum
+from graphgps_pearl.pearl import GINLayer, Phi, check_graphs
+from graphgps_pearl.pearl.rows import Operators, PairRows
+from graphgps_pearl.pearl.statistics import mapped_moments, pair_moments
 
 
 class EigenvalueNet(nn.Module):
@@ -59,7 +64,7 @@ class SPE(nn.Module):
     Args:
         dim_pe: Width of the encoding.
         hidden: Width inside the GIN.
-        layers: Number of GIN layers.
+        layers: Number of GIN layers, each with two linear maps; the last map comes after the sum over u.
         phi_hidden: Width inside the functions of the eigenvalues.
         phi_out: Number m of these functions.
         phi_layers: Their depth.
@@ -78,19 +83,22 @@ class SPE(nn.Module):
     ) -> None:
         super().__init__()
         self.phi = EigenvalueNet(phi_hidden, phi_out, phi_layers, deepset)
-        self.rho = GIN(phi_out, hidden, dim_pe, layers)
+        widths = [phi_out, *[hidden] * (layers - 1)]
+        maps = [*[2] * (layers - 1), 1]
+        gin = [GINLayer(width, hidden, mlp_layers=count) for width, count in zip(widths, maps, strict=True)]
+        self.rho, self.readout = Phi(gin), nn.Linear(hidden, dim_pe)
 
     def forward(self, eigvals: Tensor, eigvecs: Tensor, pairs: Pairs, edge_index: Tensor) -> Tensor:
         """Eigenvalues [sum of k_i] and rows ``eigvecs`` [R] to [N, dim_pe]."""
-        num_graphs = pairs.sizes.numel()
         graph = torch.repeat_interleave(pairs.slots)
-        phi = self.phi(eigvals, graph, num_graphs)
-        nodes = Pairs.of(pairs.batch, num_graphs)
-        features = filtered_identity(eigvecs, phi, pairs, nodes)
-        return nodes.sum_slots(self.rho(features, nodes.edges(edge_index)))
+        phi = self.phi(eigvals, graph, pairs.sizes.numel())
+        graphs = check_graphs(edge_index, pairs.batch, pairs.batch.numel())
+        rows = PairRows(Operators(graphs, "adjacency", eigvecs.dtype))
+        hidden = self.rho.hidden(filtered_identity(eigvecs, phi, pairs, rows), rows).to(eigvecs.dtype)
+        return mapped_moments(pair_moments(hidden, rows, ["sum"]), self.readout).first
 
 
-def filtered_identity(eigvecs: Tensor, phi: Tensor, pairs: Pairs, nodes: Pairs) -> Tensor:
+def filtered_identity(eigvecs: Tensor, phi: Tensor, pairs: Pairs, rows: PairRows) -> Tensor:
     r"""Rows :math:`A_{vu,l} = \sum_j V_{vj} \phi_l(\lambda_j) V_{uj}` for all pairs of nodes of a graph:
     [sum of n_i², m].
 
@@ -98,21 +106,21 @@ def filtered_identity(eigvecs: Tensor, phi: Tensor, pairs: Pairs, nodes: Pairs) 
         eigvecs: Rows (node, eigenvector) [R].
         phi: Functions of the eigenvalues [sum of k_i, m].
         pairs: Rows (node, eigenvector).
-        nodes: Rows (node, node).
+        rows: Rows (node, node).
     """
-    num_graphs, most = pairs.sizes.numel(), int(pairs.sizes.max())
-    position = (
-        torch.arange(pairs.batch.numel(), device=phi.device)
-        - (pairs.sizes.cumsum(0) - pairs.sizes)[pairs.batch]
-    )
-    by_node, _ = pairs.padded(eigvecs[:, None])
-    vectors = by_node.new_zeros(num_graphs, most, by_node.size(1))
-    vectors[pairs.batch, position] = by_node[..., 0]  # [B, n, k]
+    by_node = pairs.padded(eigvecs[:, None])[0].squeeze(2)  # [N, k]
     weighted = pairs.padded(eigvecs[:, None] * pairs.of_graphs(phi))[0]  # [N, k, m]
-    left = weighted.new_zeros(num_graphs, most, *weighted.shape[1:])
-    left[pairs.batch, position] = weighted  # [B, n, k, m]
-    product = torch.einsum("bvkm,buk->bvum", left, vectors)
-    return product[pairs.batch[nodes.node], position[nodes.node], nodes.slot]
+    grouping = group_graphs(pairs.sizes, group_cost(phi.device.type))
+    products, first, taken = [phi.new_empty(0, phi.size(1))], [], 0
+    for group in grouping.groups:
+        n = group.size
+        left = by_node[group.nodes].view(-1, n, by_node.size(1))[..., :n]  # [B_g, v, k]
+        right = weighted[group.nodes].view(-1, n, *weighted.shape[1:])[:, :, :n]  # [B_g, u, k, m]
+        products.append((left @ right.transpose(1, 2).flatten(2)).view(-1, phi.size(1)))  # [B_g v u, m]
+        first.append(taken + n * torch.arange(group.nodes.numel(), device=phi.device))
+        taken += n * group.nodes.numel()
+    padded_row = (torch.cat(first)[grouping.dense_row] - rows.start)[rows.node] + rows.pair_row
+    return torch.cat(products).index_select(0, padded_row)
 
 
 class SPENodeEncoder(SpectralEncoder):
