@@ -76,8 +76,7 @@ FOLDER is this folder (a shipped model also goes by its name).
 ## Data
 
 {_DATA.get(facts.dataset, f"{markdown(facts.dataset)} ({source}).")}
-{_subset(cfg)}{_statistics(facts)}
-
+{_data_notes(cfg, facts)}
 ## Model and schedule
 
 {total:,} parameters ({parts}).
@@ -105,14 +104,16 @@ def _input(cfg: CfgNode, facts: ModelFacts) -> str:
     graphgps_pearl.load("FOLDER").predict_graphs([data, ...])  # PyG's Data: x, edge_index, edge_attr"""
 
 
-def _subset(cfg: CfgNode) -> str:
-    return f"About {cfg.dataset.subset:,} of its molecules were used. " if cfg.dataset.subset else ""
-
-
-def _statistics(facts: ModelFacts) -> str:
-    if facts.target_mean is None:
-        return "The targets were not standardised."
-    return "The targets were standardised; predictions are given in original units."
+def _data_notes(cfg: CfgNode, facts: ModelFacts) -> str:
+    """What was done with the data: a line, or nothing."""
+    notes = []
+    if cfg.dataset.subset:
+        notes.append(f"About {cfg.dataset.subset:,} of its molecules were used.")
+    if facts.task_type == "regression" and facts.target_mean is None:
+        notes.append("The targets are taken as the data has them.")  # LRGB's come standardised
+    elif facts.task_type == "regression":
+        notes.append("The targets were standardised; predictions are given in original units.")
+    return " ".join(notes) + "\n" if notes else ""
 
 
 def _schedule(cfg: CfgNode, facts: ModelFacts) -> str:

@@ -36,3 +36,10 @@ def test_the_card_says_how_the_batch_norms_were_estimated(average):
     assert ("`train.ema_decay 0.99`" in card) == bool(average)
     cfg.train["bn_reestimate"] = 0
     assert "re-estimated" not in write_card(cfg, loaded.facts)
+
+
+def test_the_card_claims_no_more_of_the_targets_than_is_known():
+    """LRGB's public table comes standardised; classes have nothing to standardise."""
+    regression, labels = (load(name) for name in ("zinc-bpearl", "peptides-func-bpearl"))
+    assert "targets are taken as the data has them" in write_card(regression.cfg, regression.facts)
+    assert "targets" not in write_card(labels.cfg, labels.facts).partition("## Model")[0]

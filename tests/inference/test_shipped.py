@@ -23,7 +23,7 @@ from graphgps_pearl.data import molecules
 from graphgps_pearl.data.datasets.wehi_logp import wehi_file
 from graphgps_pearl.data.splits import random_split
 from graphgps_pearl.inference.folder import without_places
-from graphgps_pearl.runs.model_folder import SHIPPED, shipped_names
+from graphgps_pearl.runs.model_folder import SHIPPED, read_description, shipped_names
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = SHIPPED / "wehi-logp"
@@ -68,6 +68,14 @@ def test_its_config_is_the_one_in_configs(name):
         cfg.defrost()
         cfg.name_tag = ""
     assert config.dump(shipped) == config.dump(made)
+
+
+@every_model
+def test_its_files_are_those_of_its_checksums(name, caplog):
+    read_description(SHIPPED / name)
+    assert not caplog.records, (
+        "a card that was edited: write_description() with what read_description() gives"
+    )
 
 
 @every_model
