@@ -174,8 +174,13 @@ class Model:
         outputs: list[Any] = [0.0] * len(prepared)
         for batch, members in self._batches(prepared, batch_size):
             for table in range(tables):
-                with _table_of_samples(self.network, table):
-                    values = self._quantities(self.outputs(batch)[:, : self.facts.dim_out]).cpu().numpy()
+                try:
+                    with _table_of_samples(self.network, table):
+                        values = self._quantities(self.outputs(batch)[:, : self.facts.dim_out]).cpu().numpy()
+                except DataError as error:
+                    if len(members) > 1:
+                        raise
+                    raise DataError(f"graph {members[0]}: {error}") from error  # too large to share a batch
                 for i, part in zip(members, np.split(values, self._cuts(batch, len(values))), strict=True):
                     outputs[i] = outputs[i] + (part[0] if self.facts.task == "graph" else part) / tables
         return outputs

@@ -50,6 +50,20 @@ def test_a_molecule_too_large_for_the_encoding_disturbs_nobody(monkeypatch):
     assert [len(part) for part in encoded.arrays["BPEARL"]] == [3, 0, 2]
 
 
+def test_a_graph_too_large_for_the_encoding_is_named(monkeypatch):
+    monkeypatch.setattr("graphgps_pearl.pearl.hooks.MAX_PAIRS", 500_000)
+    model = load("zinc-bpearl", "cpu")
+    graphs = []
+    for n in (3, 800, 5):
+        edges = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
+        edge_index = torch.cat([edges, edges.flip(0)], dim=1)
+        x, edge_attr = torch.zeros(n, 1).long(), torch.ones(edge_index.size(1)).long()
+        graphs.append(Data(x=x, edge_index=edge_index, edge_attr=edge_attr))
+    with pytest.raises(DataError, match=r"graph 1: .*800 nodes"):
+        model.predict_graphs(graphs)
+    assert len(model.predict_graphs([graphs[0], graphs[2]])) == 2
+
+
 def test_models_of_other_graphs_say_why_they_cannot_read_smiles():
     configs = graphgps_pearl.__file__.replace("graphgps_pearl/__init__.py", "configs")
     model = untrained(f"{configs}/zinc-none.yaml", device="cpu")
