@@ -18,6 +18,9 @@ _DATA = {
     "public split 10,000 / 1,000 / 1,000.",
     "Peptides-func": "LRGB Peptides-func: 15,535 peptides of up to 444 heavy atoms with ten functions as a "
     "database (SATPdb) lists them, in the public split 10,873 / 2,331 / 2,331.",
+    "lbap_core_ec50_assay": "DrugOOD LBAP-core EC50 by assay: 12,661 molecules from ChEMBL 29, active or "
+    "not, in the public split. The iid splits are of the 47 assays that training has, the ood splits of 147 "
+    "others.",
 }
 _LIMITS = {
     "wehi-logp": """\
@@ -43,6 +46,13 @@ _LIMITS = {
   Use it to rank peptides, not to decide on one.
 - The split is random, not by similarity of sequences: expect less on new families of peptides.
 - Molecules that are no peptides get ten numbers all the same, and nothing warns that they mean little.
+- The score of training is the mean over the steps of its epoch, with dropout; that of the other splits is the
+  trained model's.
+""",
+    "lbap_core_ec50_assay": """\
+- "Active" is a threshold on the EC50 of some assay. The model is not told which assay, and three molecules in
+  four of its training were active. Use it to rank molecules, not to decide on one.
+- The ood scores are what to expect of a new assay. They depend on the epoch and the seed.
 - The score of training is the mean over the steps of its epoch, with dropout; that of the other splits is the
   trained model's.
 """,

@@ -20,8 +20,9 @@ def load(path: str | Path, device: str | torch.device | None = None) -> Model:
     """Load a trained model for use.
 
     Args:
-        path: a model shipped with the package (``wehi-logp``, ``zinc-bpearl``, ``peptides-func-bpearl``), a
-            model folder, a run folder such as ``results/quickstart/0``, or a checkpoint in one.
+        path: a model shipped with the package (``wehi-logp``, ``zinc-bpearl``, ``peptides-func-bpearl``,
+            ``drugood-ec50-bpearl``), a model folder, a run folder such as ``results/quickstart/0``, or a
+            checkpoint in one.
         device: ``cpu``, ``cuda``, ...; left out, a GPU if there is one.
     """
     chosen = choose_device(device)

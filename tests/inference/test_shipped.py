@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 from torch_geometric.data import Data
 
 import graphgps_pearl
@@ -36,6 +36,13 @@ MODELS = {  # the config and the words of the command that made each
         ["optim.max_epoch", "100", "optim.num_warmup_epochs", "5", "seed", "1"],
     ),
     "peptides-func-bpearl": ("peptides-func-bpearl-gine", []),
+    "drugood-ec50-bpearl": (
+        "drugood-bpearl",
+        [
+            *("dataset.name", "lbap_core_ec50_assay", "train.eval_period", "5"),
+            *("train.ema_decay", "0.999", "train.bn_reestimate", "1600"),
+        ],
+    ),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 
@@ -81,9 +88,11 @@ def test_its_files_are_those_of_its_checksums(name, caplog):
 @every_model
 def test_its_card_has_its_errors(name):
     card, facts = (SHIPPED / name / "README.md").read_text(), facts_of(name)
-    metric = "mae" if facts["task_type"] == "regression" else "ap"
-    for split in ("train", "val", "test"):
-        assert f"| {split} | {facts['metrics'][f'{split}_{metric}']:.4f} |" in card
+    first = next(line for line in card.splitlines() if line.startswith("| split |")).split(" | ")[1]
+    splits = [name.removesuffix("_loss") for name in facts["metrics"] if name.endswith("_loss")]
+    assert len(splits) >= 3
+    for split in splits:
+        assert f"| {split} | {facts['metrics'][f'{split}_{first}']:.4f} |" in card
 
 
 @pytest.mark.realdata
@@ -120,6 +129,17 @@ def test_the_model_of_peptides_has_the_precision_of_its_card_on_the_official_tes
     found = np.mean([average_precision_score(true[:, k], predicted.values[:, k]) for k in range(10)])
     # Logits that are far from zero are the same probability in float32: a few ranks are ties.
     assert found == pytest.approx(facts_of("peptides-func-bpearl")["metrics"]["test_ap"], abs=5e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.realdata
+def test_the_model_of_drugood_has_the_auc_of_its_card_on_new_assays(shared_data):
+    with gzip.open(shared_data / "drugood" / "lbap_core_ec50_assay.json.gz", "rt") as file:
+        rows = json.load(file)["split"]["ood_test"]
+    predicted = graphgps_pearl.load("drugood-ec50-bpearl", device="cpu").predict([r["smiles"] for r in rows])
+    assert not predicted.errors
+    found = roc_auc_score([r["cls_label"] for r in rows], predicted.values[:, 0])
+    assert found == pytest.approx(facts_of("drugood-ec50-bpearl")["metrics"]["ood_test_auc"], abs=5e-4)
 
 
 def test_its_test_error_is_what_the_card_says(facts):
