@@ -1,5 +1,4 @@
-r"""A GIN for the spectral encodings: :math:`X' = \mathrm{MLP}(X + A X)`, with batch norm and ReLU between
-the layers.
+r"""The GIN of SignNet: :math:`X' = \mathrm{MLP}(X + A X)`, with batch norm and ReLU between the layers.
 
 Rows are pairs (node, slot), all real, so a batch norm never sees padding.
 """

@@ -29,6 +29,7 @@ from graphgps_pearl.encoders.spectral import SpectralEncoder
 from graphgps_pearl.layers.grouping import group_cost, group_graphs
 from graphgps_pearl.layers.layout import wide_sum
 from graphgps_pearl.pearl import GINLayer, Phi, check_graphs
+from graphgps_pearl.pearl.checks import check_at_least
 from graphgps_pearl.pearl.rows import Operators, PairRows
 from graphgps_pearl.pearl.statistics import mapped_moments, pair_moments
 
@@ -82,6 +83,7 @@ class SPE(nn.Module):
         deepset: bool = False,
     ) -> None:
         super().__init__()
+        check_at_least(1, layers=layers)
         self.phi = EigenvalueNet(phi_hidden, phi_out, phi_layers, deepset)
         widths = [phi_out, *[hidden] * (layers - 1)]
         maps = [*[2] * (layers - 1), 1]

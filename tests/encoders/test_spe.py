@@ -105,3 +105,8 @@ def test_kernels_change_nothing_in_training() -> None:
         found.append([out, *(p.grad for p in module.parameters()), *module.buffers()])
     for plain, fast in zip(*found, strict=True):
         torch.testing.assert_close(fast, plain, atol=1e-9, rtol=1e-9)
+
+
+def test_spe_needs_a_layer() -> None:
+    with pytest.raises(ValueError, match="layers"):
+        SPE(5, 8, 0, 8, 4, 2)
