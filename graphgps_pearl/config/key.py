@@ -165,6 +165,8 @@ def as_written(raw: object) -> object:
         return Scalar(int.__repr__(raw) if isinstance(raw, int) else float.__repr__(raw))
     if isinstance(raw, Real):  # numpy's: np.float32(0.1) is 0.1, not the 0.10000000149 it rounds to
         return Scalar(str(raw))
+    if type(raw).__module__ == "numpy" and str(raw) in ("True", "False"):  # its bool is no number
+        return Scalar(str(raw))
     if isinstance(raw, list | tuple | range):
         return [as_written(item) for item in raw]
     return raw

@@ -102,6 +102,7 @@ class GINE(nn.Module):
         self.register_buffer("eps", torch.zeros(1))  # GINEConv's, which is fixed at 0
         reset(self.nn)  # GINEConv does it: the same seed gives the same weights
         reset(self.lin)
+        self.register_load_state_dict_pre_hook(_refuse_eps)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
         """Nodes [N, F] and edges [E, D] to nodes [N, F]."""
@@ -109,6 +110,13 @@ class GINE(nn.Module):
         edges = edge_attr if self.lin is None else self.lin(edge_attr)
         messages = (x.index_select(0, source) + edges).relu()
         return self.nn(x + wide_sum(messages, target, x.size(0)).to(messages.dtype))
+
+
+def _refuse_eps(module: nn.Module, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+    """A GINEConv with another ε, such as a trained one, is another function."""
+    eps = state.get(f"{prefix}eps")
+    if eps is not None and bool(eps.any()):
+        raise ValueError(f"{prefix}eps: GINE has ε = 0, and these weights come with {float(eps):.3g}")
 
 
 class DistanceGINE(nn.Module):

@@ -173,12 +173,13 @@ def test_override_leaves_the_original_alone() -> None:
         config.override(cfg, ["gt.n_heads", "5"])
 
 
-def test_override_takes_paths_and_numbers_of_numpy() -> None:
+def test_override_takes_paths_and_values_of_numpy() -> None:
     values = ["dataset.dir", Path("a") / "b", "seed", np.int64(3), "optim.base_lr", np.float32(0.1)]
-    cfg = config.override(config.parse(ZINC_RWSE), [*values, "optim.steps", list(np.arange(1, 3))])
-    assert cfg == config.parse(
-        ZINC_RWSE, ["dataset.dir", str(Path("a/b")), "seed", 3, "optim.base_lr", 0.1, "optim.steps", [1, 2]]
-    )
+    values += ["gt.edge_update", np.bool(True), "optim.steps", list(np.arange(1, 3))]
+    plain = ["dataset.dir", str(Path("a/b")), "seed", 3, "optim.base_lr", 0.1]
+    plain += ["gt.edge_update", True, "optim.steps", [1, 2]]
+    cfg = config.override(config.parse(ZINC_RWSE), values)
+    assert cfg == config.parse(ZINC_RWSE, plain)
     with pytest.raises(ConfigError, match=r"seed = 0\.5: expected an integer"):
         config.override(cfg, ["seed", np.float64(0.5)])
 

@@ -89,6 +89,14 @@ def test_equals_pygs_layer(local: str, norm: str, training: bool) -> None:
     assert edge_attr is graphs.edge_attr
 
 
+def test_gine_refuses_weights_with_another_eps() -> None:
+    ours = _layer("GINE", "None").local.conv
+    state = ours.state_dict()
+    ours.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"^eps: GINE has ε = 0, and these weights come with 0\.5"):
+        ours.load_state_dict({**state, "eps": torch.tensor([0.5])})
+
+
 def test_gine_by_distance_equals_gine_where_the_gate_is_open() -> None:
     gated, plain = _layer("GINE", "None", equivstable_pe=True), _layer("GINE", "None")
     plain.local.conv.nn.load_state_dict(gated.local.conv.mlp.state_dict())
