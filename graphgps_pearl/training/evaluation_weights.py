@@ -7,7 +7,14 @@ training, though, not those of the averaged weights.
 
 **Re-estimation.** Before an evaluation some training graphs pass through the network with the batch norms in
 training mode and everything else, dropout above all, in evaluation mode. The statistics are then those of the
-function that is evaluated.
+function that is evaluated, if the batches are large. A batch norm subtracts the mean of its batch, so after
+one of few graphs the next norm sees other values than it will in evaluation, and a deep network ends up with
+all predictions shifted. So the graphs pass in one batch, or in few that are pooled:
+
+.. math::
+    \mu = \sum_b w_b \mu_b, \qquad \sigma^2 = \sum_b w_b (\sigma_b^2 + \mu_b^2) - \mu^2,
+
+with :math:`w_b` the share of the graphs that are in batch b.
 
 Training never sees any of this. Both work on a copy of the network, so the weights in training, their running
 statistics and the random state stay as they are, and a resumed run is exact. Predictions and exports use a
@@ -118,15 +125,11 @@ class EvaluationWeights(pl.Callback):
 
 @torch.no_grad()
 def reestimate(network: nn.Module, batches: Iterable[Batch]) -> None:
-    """Set the running statistics of all batch norms to the mean over these batches, in place.
-
-    A batch weighs as many graphs as it has: the last one may be small.
-    """
+    """Set the running statistics of all batch norms to those of these batches, pooled, in place."""
     network.eval()
-    norms: list[Any] = [m for m in network.modules() if isinstance(getattr(m, "running_mean", None), Tensor)]
+    norms = norms_of(network)
     momentum = [norm.momentum for norm in norms]
-    statistics = [tensor for norm in norms for tensor in (norm.running_mean, norm.running_var)]
-    sums = [torch.zeros_like(tensor, dtype=torch.float64) for tensor in statistics]
+    sums = [torch.zeros(2, *norm.running_mean.shape).to(norm.running_mean).double() for norm in norms]
     for norm in norms:
         norm.train()
         norm.momentum = 1.0  # each batch leaves its own statistics
@@ -135,13 +138,21 @@ def reestimate(network: nn.Module, batches: Iterable[Batch]) -> None:
         network(batch)
         graphs = int(total(torch.tensor(batch.num_graphs)))
         count += graphs
-        for summed, tensor in zip(sums, statistics, strict=True):
-            summed += graphs * tensor
-    for summed, tensor in zip(sums, statistics, strict=True):
-        tensor.copy_(summed / count)
+        for norm, summed in zip(norms, sums, strict=True):
+            mean = norm.running_mean.double()
+            summed += graphs * torch.stack([mean, norm.running_var + mean.square()])
+    for norm, summed in zip(norms, sums, strict=True):
+        mean, square = summed / count
+        norm.running_mean.copy_(mean)
+        norm.running_var.copy_((square - mean.square()).clamp(min=0))
     for norm, old in zip(norms, momentum, strict=True):
         norm.momentum = old
     network.eval()
+
+
+def norms_of(network: nn.Module) -> list[Any]:
+    """The batch norms of a network: all modules with running statistics."""
+    return [m for m in network.modules() if isinstance(getattr(m, "running_mean", None), Tensor)]
 
 
 def _network(task: pl.LightningModule) -> nn.Module:

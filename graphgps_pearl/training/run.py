@@ -54,6 +54,8 @@ from graphgps_pearl.training.wandb_log import wandb_logs
 
 log = logging.getLogger(__name__)
 
+_MOST_PAIRS = 1 << 21  # in a batch that re-estimates norms: half a gigabyte for every 64 columns of B-PEARL
+
 
 class BudgetError(UserError):
     """More trainable parameters than ``train.max_params`` allows."""
@@ -239,7 +241,17 @@ def evaluation_weights(cfg: CfgNode, bundle: data.DataBundle, network: nn.Module
     graphs = next(iter(bundle.splits.values()))
     count = min(wanted, len(graphs))
     chosen = [graphs[i * len(graphs) // count] for i in range(count)]  # evenly over the split
-    return [EvaluationWeights(decay, _loader(cfg, chosen, network, shuffle=False) if wanted else None)]
+    batches = _loader(_in_large_batches(cfg, count), chosen, network, shuffle=True) if wanted else None
+    return [EvaluationWeights(decay, batches)]
+
+
+def _in_large_batches(cfg: CfgNode, count: int) -> CfgNode:
+    """The config for ``count`` graphs in one batch, or in as few as memory allows, mixed."""
+    cfg = cfg.clone()
+    cfg.defrost()
+    cfg.train.batch_size, cfg.train.sampler = count, "full_batch"
+    cfg.train.sampler_max_pairs = min(cfg.train.sampler_max_pairs or _MOST_PAIRS, _MOST_PAIRS)
+    return cfg
 
 
 def _continue_from(checkpoint: Checkpoint, train: data.GraphLoader, max_epoch: int) -> None:

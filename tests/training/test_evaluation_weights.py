@@ -144,7 +144,7 @@ class OfNodes(nn.Sequential):
 
 
 def test_reestimation_gives_the_statistics_of_the_evaluated_function():
-    """The mean over the graphs: a last batch of few does not count as much as a whole one."""
+    """Of all graphs, pooled: a last batch of few does not count as much as a whole one."""
     torch.manual_seed(0)
     network = OfNodes(nn.Dropout(0.5), nn.Linear(3, 4), BatchNorm(4, allow_single_element=True))
     network = network.double().train()
@@ -160,11 +160,24 @@ def test_reestimation_gives_the_statistics_of_the_evaluated_function():
     assert torch.equal(torch.get_rng_state(), before)
     assert not network[2].training
     assert norm.momentum == 0.1
-    hidden = [network[1](batch.x) for batch in batches]
-    for running, function in ((norm.running_mean, torch.mean), (norm.running_var, torch.var)):
-        terms = [size * function(h, dim=0) for size, h in zip(sizes, hidden, strict=True)]
-        expected = torch.stack(terms).sum(0) / sum(sizes)
-        torch.testing.assert_close(running, expected, rtol=1e-10, atol=1e-12)
+    hidden = torch.cat([network[1](batch.x) for batch in batches])
+    torch.testing.assert_close(norm.running_mean, hidden.mean(dim=0), rtol=1e-10, atol=1e-12)
+    # Within a batch the variance is the unbiased one, which makes a difference of 1 / rows.
+    torch.testing.assert_close(norm.running_var, hidden.var(dim=0, correction=0), rtol=0.01, atol=0)
+
+
+def test_reestimation_in_one_batch_evaluates_what_it_estimated():
+    """After a norm over few graphs the next one sees values without their mean: its statistics are others."""
+    torch.manual_seed(0)
+    layers = [nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 3), nn.BatchNorm1d(3)]
+    network = OfNodes(*layers).double()
+    graphs = [Data(x=torch.randn(4, 3).double() + 3 * torch.randn(1, 3).double()) for _ in range(200)]
+    deviations = []
+    for size in (4, 200):
+        reestimate(network, [Batch.from_data_list(graphs[i : i + size]) for i in range(0, 200, size)])
+        out = network(Batch.from_data_list(graphs))
+        deviations.append(max(out.mean(0).abs().max().item(), (out.std(0) - 1).abs().max().item()))
+    assert deviations[0] > 0.02 and deviations[1] < 1e-3
 
 
 @pytest.mark.parametrize("kind", [BPEARL, RPEARL])
@@ -208,7 +221,7 @@ def test_fewer_graphs_than_processes_name_their_key(monkeypatch):
     bundle = SimpleNamespace(splits={"train": graphs})
     monkeypatch.setenv("WORLD_SIZE", "3")
     (weights,) = evaluation_weights(cfg, bundle, nn.Linear(1, 1))
-    assert weights.batches is not None
+    assert weights.batches is not None and [len(batch) for batch in weights.batches.sampler.batches()] == [2]
     cfg.train["bn_reestimate"] = 2
     with pytest.raises(ConfigError, match=r"train\.bn_reestimate = 2: .* 3 processes; .*at least 3, or to 0"):
         evaluation_weights(cfg, bundle, nn.Linear(1, 1))
