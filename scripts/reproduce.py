@@ -35,7 +35,8 @@ RUNS = ROOT / "docs" / "notes" / "runs.csv"
 
 
 class Run(NamedTuple):
-    """One line of runs.csv; ``overrides`` has the words after the config, but for epochs and seed."""
+    """One line of runs.csv; ``overrides`` has the words after the config, but for epochs and seed. ``note``
+    says why a repetition with the present code may differ."""
 
     dataset: str
     config: str
@@ -45,6 +46,7 @@ class Run(NamedTuple):
     metric: str
     validation: float
     test: float
+    note: str = ""
 
     @property
     def kind(self) -> tuple[str, str, int]:
@@ -65,7 +67,7 @@ def read_runs(file: Path) -> list[Run]:
     kinds = {"seed": int, "epochs": int, "validation": float, "test": float}
     with file.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
-    return [Run(*(kinds.get(name, str)(row[name]) for name in Run._fields)) for row in rows]
+    return [Run(*(kinds.get(name, str)(row.get(name) or "") for name in Run._fields)) for row in rows]
 
 
 def deviation(run: Run, runs: Sequence[Run]) -> tuple[float, str]:
@@ -89,7 +91,7 @@ def show(run: Run, runs: Sequence[Run]) -> str:
     between = f"± {spread:.2g} ({whose})" if not math.isnan(spread) else f"(deviation {whose})"
     return (
         f"{run.config}, {run.epochs} epochs, seed {run.seed}: test {run.metric} {run.test:g} {between}, "
-        f"validation {run.validation:g}\n    python main.py {words}"
+        f"validation {run.validation:g}{f' ({run.note})' if run.note else ''}\n    python main.py {words}"
     )
 
 

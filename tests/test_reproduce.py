@@ -49,6 +49,16 @@ def test_deviations_are_those_between_seeds(reproduce: ModuleType) -> None:
     assert "nan" not in reproduce.show(other, runs) and "unknown" in reproduce.show(other, runs)
 
 
+def test_a_note_is_shown(reproduce: ModuleType, tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text(
+        HEAD.replace("\n", ",note\n") + "d,quickstart,,0,1,mae,1,2,older norms\nd,b,,0,1,mae,1,2,\n"
+    )
+    noted, plain = reproduce.read_runs(file)
+    assert "validation 1 (older norms)\n" in reproduce.show(noted, [noted, plain])
+    assert plain.note == "" and "validation 1\n" in reproduce.show(plain, [noted, plain])
+
+
 def test_a_run_is_trained_and_compared(
     reproduce: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
