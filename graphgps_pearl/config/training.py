@@ -82,8 +82,8 @@ _TRAIN = {
     ),
     "bn_reestimate": Key(
         0,
-        "Before an evaluation, estimate the batch norms' statistics from so many training graphs, in one batch "
-        "where memory allows it; 0 = not.",
+        "Before an evaluation, estimate the batch norms' statistics from so many training graphs, in one "
+        "batch where memory allows it; 0 = not.",
         min=0,
     ),
     "precision": Key("32", "Number format of the training.", choices=PRECISIONS),
