@@ -54,7 +54,7 @@ from graphgps_pearl.training.wandb_log import wandb_logs
 
 log = logging.getLogger(__name__)
 
-_MOST_PAIRS = 1 << 21  # in a batch that re-estimates norms: half a gigabyte for every 64 columns of B-PEARL
+_MOST_PAIRS = 1 << 21  # in a batch that re-estimates norms; zinc-bpearl-muon takes 2.4 GB for half of them
 
 
 class BudgetError(UserError):
