@@ -26,6 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from attacks import configs, data_files, flips, folders, lifetime, processes  # noqa: E402
 from attacks.tally import Tally, table  # noqa: E402
+from helpers.children import SIGNALS  # noqa: E402
 from helpers.small_runs import SmallRuns  # noqa: E402
 
 from graphgps_pearl.inference.folder import write_model  # noqa: E402
@@ -59,7 +60,7 @@ def attack(args: argparse.Namespace, scratch: Path) -> list[Tally]:
                 args.seed,
                 scratch / "signals",
                 "SIGTERM, SIGINT, SIGHUP",
-                processes.SIGNALS,
+                SIGNALS,
                 args.minutes,
             )
         ],

@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from helpers.children import heed_signals
 from helpers.small_runs import SmallRuns
 
+heed_signals()  # before any test, so that all pass in the background too
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 

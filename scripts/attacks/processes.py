@@ -24,7 +24,6 @@ from graphgps_pearl.runs.folder import RunFolder
 
 _WORDS = ("optim.max_epoch", "6", "train.ckpt_every_batches", "1")
 _BEGUN = b"begun\n"  # what a run's output starts with
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def _position(runs: SmallRuns) -> tuple[int, int]:
@@ -42,8 +41,7 @@ def attack(
     count: int, seed: int, scratch: Path, name: str, signals: tuple[signal.Signals, ...], minutes: float
 ) -> Tally:
     """``count`` signals, or those of so many minutes, each to a start of the same run, again and again."""
-    for number in SIGNALS:  # nohup, and a shell's &, have some of them ignored, and children inherit that
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    children.heed_signals()
     tally, rng, stopped = Tally(name), random.Random(f"{seed} {name}"), Counter[signal.Signals]()
     runs, output = SmallRuns(scratch, scratch / "datasets"), scratch / "output"
     _finish(runs, output, "warm")  # prepares the data

@@ -15,9 +15,17 @@ from typing import BinaryIO
 from helpers.small_runs import train
 
 Arguments = tuple[Path, Path, list[str]]
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["graphgps_pearl.registry", "graphgps_pearl.training.run"])
+
+
+def heed_signals() -> None:
+    """Undo what nohup and a shell's ``&`` do: they have some signals ignored, and children inherit that."""
+    for number in SIGNALS:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def start(
