@@ -37,6 +37,11 @@ def require_memory(num_bytes: float, device: str, what: str, remedy: str) -> Non
         return
     free = free_bytes(device)
     if free is not None and num_bytes > free:
+        from graphgps_pearl.compiled import release_buffers
+
+        if release_buffers():
+            free = free_bytes(device)
+    if free is not None and num_bytes > free:
         raise DataError(f"{what} takes about {megabytes(num_bytes)}, {megabytes(free)} are free: {remedy}")
 
 

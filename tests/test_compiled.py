@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.small_runs import SmallRuns, assert_same_run
 
 from graphgps_pearl import compiled
+from graphgps_pearl.memory import require_memory
 from graphgps_pearl.pearl import BPEARL
 from graphgps_pearl.pearl.kernels import native
 from graphgps_pearl.switches import native_enabled, use_kernels
+from graphgps_pearl.training import memory
 
 RING = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
 
@@ -114,6 +117,86 @@ def test_more_threads_than_one_kernel_is_worth() -> None:
             assert not compiled.available()
     finally:
         torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def kept() -> Iterator[None]:
+    """Large buffers take the memory of earlier ones."""
+    if compiled.library() is None:
+        pytest.skip("no C++ compiler")
+    compiled.keep_buffers()
+    yield
+    compiled.keep_buffers(False)
+    compiled.release_buffers()
+
+
+LIKE, ROWS = torch.empty(0, dtype=torch.float64), 2**16  # with 64 columns the smallest that is large
+
+
+def test_a_large_buffer_takes_the_memory_of_an_earlier_one(kept: None) -> None:
+    first = compiled.buffer(LIKE, ROWS, 64)
+    assert (first.shape, first.dtype, first.is_contiguous()) == ((ROWS, 64), torch.float64, True)
+    where, last = first.data_ptr(), first.fill_(1.0)[-1]
+    del first
+    second = compiled.buffer(LIKE, ROWS, 64).fill_(2.0)
+    assert second.data_ptr() != where and last.sum() == 64  # a view holds all of it
+    del last
+    assert compiled.buffer(LIKE, ROWS - 1, 66).data_ptr() != where  # larger
+    assert compiled.release_buffers() == 64 * -(-8 * (ROWS - 1) * 66 // 64)  # which is kept in exchange
+    assert compiled.release_buffers() == 0 and second.sum() == 2.0 * 64 * ROWS
+    where = second.data_ptr()
+    del second
+    assert compiled.buffer(LIKE, ROWS, 64).data_ptr() == where
+
+
+def test_small_buffers_and_those_of_a_library_are_not_kept(kept: None) -> None:
+    compiled.buffer(LIKE, ROWS, 63)
+    compiled.keep_buffers(False)
+    compiled.buffer(LIKE, ROWS, 64)
+    assert compiled.release_buffers() == 0
+
+
+def test_gradients_in_kept_buffers_are_the_same(kept: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gradients() -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        encoding = BPEARL(4, hidden_dim=8, num_layers=3, quotient=False).double()
+        out = encoding(RING).square().sum()
+        return [
+            gradient
+            for _ in range(2)  # the second pass reads what the first has kept
+            for gradient in torch.autograd.grad(out, list(encoding.parameters()), retain_graph=True)
+        ]
+
+    with use_kernels(True):
+        expected = gradients()
+        monkeypatch.setattr(compiled, "_LARGE", 1)
+        for _ in range(2):
+            torch.testing.assert_close(gradients(), expected, rtol=0, atol=0)
+    assert compiled.release_buffers() > 0
+
+
+def test_a_run_in_kept_buffers_is_the_same_and_returns_them(
+    kept: None, runs: SmallRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = ("posenc_RPEARL.hidden_dim", "8", "gt.n_heads", "1")
+    assert runs.train(*served, tag="plain") == 0
+    assert compiled.release_buffers() == 0
+    monkeypatch.setattr(compiled, "_LARGE", 1)
+    returned = []
+    monkeypatch.setattr(memory, "release_buffers", lambda: returned.append(compiled.release_buffers()))
+    assert runs.train(*served, tag="kept") == 0
+    assert_same_run(runs.path("kept"), runs.path("plain"))
+    assert len(returned) == 4 and all(returned[:-1]) and compiled.release_buffers() == 0
+
+
+def test_kept_buffers_are_returned_before_memory_is_called_short(
+    kept: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter([2**28, 2**30])
+    monkeypatch.setattr("graphgps_pearl.memory.free_bytes", lambda device: next(found))
+    compiled.buffer(LIKE, ROWS, 64)
+    require_memory(2**29, "cpu", "it", "stop")
+    assert compiled.release_buffers() == 0
 
 
 def test_loading_leaves_the_floating_point_unit_alone() -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from graphgps_pearl.switches import native_enabled
 
@@ -32,6 +33,9 @@ LANES = {torch.float32: 8, torch.float64: 4}  # widths are multiples of these
 _FOLDER = Path(__file__).parent
 _FLAGS = ("-O3", "-march=native", "-std=c++17", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 _MAX_THREADS = 4  # the kernels run in one thread
+_LARGE = 2**25  # bytes from which on glibc returns what is freed to the operating system
+_capsule = ctypes.pythonapi.PyCapsule_New
+_capsule.restype, _capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 
 
 def available() -> bool:
@@ -46,6 +50,37 @@ def pointer(tensor: Tensor | None) -> int | None:
     if tensor.device.type != "cpu":
         raise RuntimeError(f"tensors on two devices: one on {tensor.device}, others on the CPU")
     return tensor.data_ptr()
+
+
+def buffer(like: Tensor, rows: int, width: int) -> Tensor:
+    """A tensor [rows, width] without values, of another's type; a large one in memory that is kept, where
+    :func:`keep_buffers` was called."""
+    made = None
+    if _kept.wanted and rows * width * like.element_size() >= _LARGE and (lib := library()) is not None:
+        _kept.lent = True
+        made = lib.lend(rows, width, 8 * like.element_size())
+    return like.new_empty(rows, width) if made is None else from_dlpack(_capsule(made, b"dltensor", None))
+
+
+class _Kept:
+    wanted = lent = False
+
+
+_kept = _Kept()
+
+
+def keep_buffers(wanted: bool = True) -> None:
+    """Have large tensors of :func:`buffer` take the memory of earlier ones from now on, or not any more.
+
+    It stays with the process until :func:`release_buffers`, so a library must not do it; a training run may.
+    """
+    _kept.wanted = wanted
+
+
+def release_buffers() -> int:
+    """Return the memory that :func:`buffer` keeps and no tensor uses, and say how many bytes it was."""
+    lib = library() if _kept.lent else None
+    return 0 if lib is None else lib.release_idle()
 
 
 def pointers(tensors: Sequence[Tensor | None]) -> Any:
@@ -92,14 +127,21 @@ def library() -> ctypes.CDLL | None:
         path = _cache_folder() / f"kernels-{_key(compiler)}.so"
         if path.exists():
             try:
-                return ctypes.CDLL(str(path))
+                return _loaded(path)
             except OSError:  # a damaged file
                 path.unlink()
         _compile(compiler, path)
-        return ctypes.CDLL(str(path))
+        return _loaded(path)
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:  # RuntimeError: no home folder
         log.info("no compiled kernels: %s", error)
         return None
+
+
+def _loaded(path: Path) -> ctypes.CDLL:
+    lib = ctypes.CDLL(str(path))
+    lib.lend.restype, lib.lend.argtypes = ctypes.c_void_p, (ctypes.c_int64,) * 3
+    lib.release_idle.restype = ctypes.c_int64
+    return lib
 
 
 def _cache_folder() -> Path:

@@ -30,6 +30,7 @@ from graphgps_pearl.training.evaluation_weights import EvaluationWeights
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.memory import (
     KNOBS,
+    ReleaseBuffers,
     describe_batch,
     is_out_of_memory,
     keep_freed_memory,
@@ -120,7 +121,8 @@ def _train(cfg: CfgNode, folder: RunFolder) -> dict[str, Any]:
     )
     progress = Progress(recorder, splits, metric)
     checkpointer = Checkpointer(folder, cfg.train.ckpt_every_batches, cfg.train.ckpt_every_seconds)
-    callbacks = [recorder, checkpointer, progress, *evaluation_weights(cfg, bundle, network)]
+    callbacks = [ReleaseBuffers(), recorder, checkpointer, progress]
+    callbacks += evaluation_weights(cfg, bundle, network)
     callbacks += wandb_logs(cfg, folder, recorder)
     try:
         trainer = make_trainer(cfg, folder, callbacks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from graphgps_pearl import data, networks
+from graphgps_pearl.compiled import keep_buffers
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.pearl import RPEARL
 from suites.case import Case, Step
@@ -43,6 +44,11 @@ def cost_suite(args: argparse.Namespace) -> Iterator[Case | str]:
                 ("a batch that a worker prepared, against without", partial(step, prepared=True), step),
             ):
                 yield Case("cost", f"step of {name} with {text}", ours, other, memory=False)
+    cfg = load_config("peptides-bpearl", args.toy)
+    graphs = load_graphs("peptides", 4 if args.toy else cfg.train.batch_size, args.data)
+    step = partial(make_step, graphs, cfg, dense=False)
+    text = f"step of peptides-bpearl, batch {len(graphs)}, in kept buffers, against new ones"
+    yield Case("cost", text, step, partial(_in_new_buffers, step), memory=False)
     if args.data is None:
         return
     settings = ["dataset.dir", args.data, "dataset.name", "lbap_core_ec50_assay"]
@@ -61,6 +67,17 @@ def cost_suite(args: argparse.Namespace) -> Iterator[Case | str]:
     for name in CONFIGS["drugood"]:
         text = f"epoch of {name} with evaluation, every {PART}th batch"
         yield _against_none("drugood", name, text, args.toy, train, evaluated)
+
+
+def _in_new_buffers(make: Callable[[], Step]) -> Step:
+    step = make()
+
+    def run() -> None:
+        keep_buffers(False)  # what the other side keeps stays, for its next turn
+        step()
+        keep_buffers()
+
+    return run
 
 
 def _against_none(

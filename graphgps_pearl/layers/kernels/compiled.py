@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphgps_pearl.compiled import LANES, available, call, fields, filled, numbers, pointers
+from graphgps_pearl.compiled import LANES, available, buffer, call, fields, filled, numbers, pointers
 from graphgps_pearl.layers.grouping import DensePairs, Grouping
 from graphgps_pearl.layers.kernels.dropout import STEPS, draw
 from graphgps_pearl.pearl.norm import first_derivatives_only
@@ -55,7 +55,7 @@ class _Attention(torch.autograd.Function):
         drawn = [draw(torch.Size(shape), dropout, qkv.device) for shape in shapes]
         bits, dropped = [part for part, _ in drawn], drawn[0][1]
         qkv, out = qkv.contiguous(), qkv.new_empty(qkv.size(0), qkv.size(1) // 3)
-        weights = qkv.new_empty(heads * _scores(grouping))
+        weights = buffer(qkv, heads, _scores(grouping))
         parts = DensePairs(bias[0], grouping.groups) if joined else bias
         wide = [None if b is None else b.expand(shape) for b, shape in zip(parts, shapes, strict=True)]
         _call("forward", qkv, heads, grouping, dropped, bits, weights, bias=wide, out=out)

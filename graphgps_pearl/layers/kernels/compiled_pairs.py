@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from graphgps_pearl.compiled import LANES, available, call, fields, filled, numbers, pointers
+from graphgps_pearl.compiled import LANES, available, buffer, call, fields, filled, numbers, pointers
 from graphgps_pearl.pearl.norm import first_derivatives_only
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class _Project(torch.autograd.Function):
     def forward(ctx, rows, weight, constant, index, layers, masked):  # type: ignore[no-untyped-def] # torch's signature
         rows, weight = rows.contiguous(), weight.contiguous()
         constant = None if constant is None else constant.contiguous()
-        out = [rows.new_empty(weight.size(1) // layers, index.num_dense) for _ in range(layers)]
+        out = [buffer(rows, weight.size(1) // layers, index.num_dense) for _ in range(layers)]
         padding = -math.inf if masked else 0.0
         _call("forward", rows, weight, index, out, padding, constant=constant)
         ctx.save_for_backward(rows, weight)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphgps_pearl.compiled import LANES, available, call, fields, numbers, pointer, pointers
+from graphgps_pearl.compiled import LANES, available, buffer, call, fields, numbers, pointer, pointers
 from graphgps_pearl.pearl.kernels.blocked import Part
 from graphgps_pearl.pearl.norm import first_derivatives_of_norms
 from graphgps_pearl.pearl.operators import SparseMatrix
@@ -64,7 +64,7 @@ class _Shapes:
     def new_stored(self, x: Tensor) -> list[Tensor]:
         """The statistics, z of every step, and the output."""
         widths = [*self.widths[1:], self.widths[-1]]
-        return [x.new_empty(3 * sum(self.widths[1:])), *(x.new_empty(self.rows, width) for width in widths)]
+        return [x.new_empty(3 * sum(self.widths[1:])), *(buffer(x, self.rows, width) for width in widths)]
 
     def numbers_of_gradient(self, step: int) -> int:
         """Numbers in g_k."""
@@ -199,7 +199,7 @@ class _Call:
         layers = self.layers
         steps = max(len(layer.widths) for layer in layers) - 1
         # g_k, of a segment for k = 0, is not needed any more when the layer before has its own.
-        scratch = [x.new_empty(max(layer.numbers_of_gradient(k) for layer in layers)) for k in range(steps)]
+        scratch = [buffer(x, max(layer.numbers_of_gradient(k) for layer in layers), 1) for k in range(steps)]
         gradients: list[list[Tensor]] = []
         for layer, structure in zip(reversed(layers), reversed(self.structures), strict=True):
             structure.grad = pointer(grad)
@@ -214,7 +214,7 @@ class _Call:
                 _point(structure, layer.matrix.t(), "t_")
                 # Rows that stay the same have their gradient replaced, but for the one that was given.
                 if layer is layers[-1] or layer.parent is not None or not structure.skip:
-                    grad = x.new_empty(layer.rows_before, layer.widths[0])
+                    grad = buffer(x, layer.rows_before, layer.widths[0])
                 structure.grad_x = pointer(grad)
         self.run("backward")
         found: list[Tensor | None] = []
