@@ -142,7 +142,7 @@ def test_a_large_buffer_takes_the_memory_of_an_earlier_one(kept: None) -> None:
     assert second.data_ptr() != where and last.sum() == 64  # a view holds all of it
     del last
     assert compiled.buffer(LIKE, ROWS - 1, 66).data_ptr() != where  # larger
-    assert compiled.release_buffers() == 64 * -(-8 * (ROWS - 1) * 66 // 64)  # which is kept in exchange
+    assert compiled.release_buffers() == 8 * (ROWS - 1) * 66  # which is kept in exchange
     assert compiled.release_buffers() == 0 and second.sum() == 2.0 * 64 * ROWS
     where = second.data_ptr()
     del second

@@ -3,10 +3,10 @@
 // glibc returns freed blocks of 32 MB and more to the operating system, which provides and clears every page of the next one anew:
 // nearly half of a training step on peptides. A block is lent as a DLPack tensor, whose deleter gives it back.
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "tiles.h"
 
@@ -24,11 +24,12 @@ struct Tensor {  // DLManagedTensor of DLPack
 
 struct Loan { Tensor tensor; Int shape[2]; size_t bytes; };
 
+constexpr std::align_val_t kAlign{64};
 std::mutex mutex;
 std::multimap<size_t, void*> idle;  // by size
 
 void release(std::multimap<size_t, void*>::iterator block) {
-  std::free(block->second);
+  ::operator delete(block->second, kAlign);
   idle.erase(block);
 }
 
@@ -39,7 +40,7 @@ void* take(size_t& bytes) {
   const auto found = idle.lower_bound(bytes);
   if (found == idle.end()) {
     if (!idle.empty()) release(std::prev(idle.end()));
-    return std::aligned_alloc(64, bytes);
+    return ::operator new(bytes, kAlign, std::nothrow);
   }
   bytes = found->first;
   void* const data = found->second;
@@ -48,12 +49,12 @@ void* take(size_t& bytes) {
 }
 
 void give_back(Tensor* tensor) {
-  Loan* const loan = static_cast<Loan*>(tensor->context);
-  {
+  const std::unique_ptr<Loan> loan(static_cast<Loan*>(tensor->context));
+  const bool failed = guarded([&] {
     const std::lock_guard<std::mutex> lock(mutex);
     idle.emplace(loan->bytes, tensor->data);
-  }
-  delete loan;
+  });
+  if (failed) ::operator delete(tensor->data, kAlign);
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ void* lend(Int rows, Int width, Int bits) {
   void* made = nullptr;
   guarded([&] {
     auto loan = std::make_unique<Loan>();
-    loan->bytes = (size_t(rows) * width * bits / 8 + 63) / 64 * 64;
+    loan->bytes = size_t(rows) * width * bits / 8;
     loan->shape[0] = rows, loan->shape[1] = width;
     loan->tensor = {take(loan->bytes), 1, 0, 2, 2, uint8_t(bits), 1, loan->shape, nullptr, 0, loan.get(), give_back};
     if (loan->tensor.data) made = loan.release();
