@@ -112,10 +112,8 @@ class BatchNorm(nn.Module):
                 return F.batch_norm(x, *statistics, training=True, momentum=self.momentum, eps=self.eps)
             if (fast := weighted_norm(self, x, rows)) is not None:
                 return fast
-        y, *statistics = _Normalise.apply(
-            x, self.weight, self.bias, multiplicity, None, 1, self.eps, self.reduce
-        )
-        self.track(*statistics)
+        y, mean, var, count = normalised(x, self.weight, self.bias, self.eps, multiplicity, self.reduce)
+        self.track(mean, var, count)
         return y
 
     @torch.no_grad()
@@ -216,6 +214,21 @@ def make_norm(name: str, dim: int) -> RowNorm:
 def has_own_bias(name: str) -> bool:
     """Whether the norm cancels any constant that the linear map before it adds."""
     return name in ("batch", "graph")
+
+
+def normalised(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    eps: float,
+    multiplicity: Tensor | None = None,
+    reduce: Exchange | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows [R, F] normalised over all of them, and their mean and variance [1, F] and count [1, 1].
+
+    ``reduce`` sums a tensor over all processes: it is called twice, and once in the backward pass.
+    """
+    return _Normalise.apply(x, weight, bias, multiplicity, None, 1, eps, reduce)
 
 
 class _Normalise(torch.autograd.Function):

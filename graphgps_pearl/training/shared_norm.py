@@ -28,33 +28,10 @@ from graphgps_pearl.training.processes import gather
 
 
 def _all_reduce(x: Tensor) -> Tensor:
-    """The sum over all processes; no gradient."""
+    """The sum over all processes."""
     total = x.clone()
     dist.all_reduce(total)
     return total
-
-
-class _Sum(torch.autograd.Function):
-    """The sum over all processes; its gradient is the sum of their gradients."""
-
-    @staticmethod
-    def forward(ctx, x):  # type: ignore[no-untyped-def]
-        return _all_reduce(x)
-
-    @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        return _all_reduce(grad)
-
-
-def shared_statistics(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rows [R, F] of this process -> rows minus mean [R, F], and over all processes the mean [F], the biased
-    variance [F] and the count []; the sums are float64."""
-    count = _Sum.apply(torch.full((), x.size(0), dtype=torch.float64, device=x.device))
-    safe = count.clamp(min=1e-300)
-    mean = _Sum.apply(x.sum(0, dtype=torch.float64)) / safe
-    centred = x - mean.to(x.dtype)
-    var = _Sum.apply(centred.square().sum(0, dtype=torch.float64)) / safe
-    return centred, mean, var, count
 
 
 class SharedBatchNorm1d(nn.BatchNorm1d):
@@ -78,15 +55,12 @@ class SharedBatchNorm1d(nn.BatchNorm1d):
         if not self.training or self.running_mean is None or self.running_var is None:
             return super().forward(x)
         rows = x if x.dim() == 2 else x.transpose(1, 2).flatten(0, 1)
-        wide = rows.to(torch.promote_types(x.dtype, torch.float32))
-        centred, mean, var, count = shared_statistics(wide)
+        weight = rows.new_ones(self.num_features) if self.weight is None else self.weight
+        bias = rows.new_zeros(self.num_features) if self.bias is None else self.bias
+        y, mean, var, count = pearl_norm.normalised(rows, weight, bias, self.eps, reduce=_all_reduce)
         if count <= 1:
             return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-        self._track(mean, var * (count / (count - 1)))
-        y = centred * (var + self.eps).rsqrt().to(centred.dtype)
-        if self.affine:
-            y = y * self.weight + self.bias
-        y = y.to(x.dtype)
+        self._track(mean[0], (var * (count / (count - 1)))[0])
         return y if x.dim() == 2 else y.view(x.size(0), x.size(2), x.size(1)).transpose(1, 2)
 
     @torch.no_grad()

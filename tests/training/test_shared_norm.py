@@ -63,3 +63,14 @@ def test_a_single_row_is_normalised_by_the_running_statistics() -> None:
     row = torch.randn(1, 4, dtype=torch.float64)
     torch.testing.assert_close(network.train()(row), network.eval()(row))
     assert network[0].module.running_var.eq(1).all()
+
+
+@pytest.mark.usefixtures("one_process")
+def test_a_norm_exchanges_twice_and_once_in_the_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each exchange waits for the slowest process."""
+    network = nn.Sequential(nn.BatchNorm1d(4))
+    share_norms(network)
+    sizes: list[int] = []
+    monkeypatch.setattr(dist, "all_reduce", lambda x: sizes.append(x.numel()))
+    network(torch.randn(9, 4)).square().sum().backward()
+    assert sizes == [5, 4, 8]
