@@ -33,7 +33,11 @@ MODELS = {  # the config and the words of the command that made each
     "wehi-logp": ("wehi-logp-bpearl", []),
     "zinc-bpearl": (
         "zinc-bpearl-muon",
-        ["optim.max_epoch", "100", "optim.num_warmup_epochs", "5", "seed", "1"],
+        [
+            *("seed", "1", "optim.max_epoch", "130", "optim.num_warmup_epochs", "3", "train.eval_period", "5"),
+            *("gt.attn_dropout", "0.5", "pretrained.dir", "results/zinc-bpearl-muon"),
+            *("pretrained.reset_prediction_head", "False"),
+        ],
     ),
     "peptides-func-bpearl": ("peptides-func-bpearl-gine", []),
     "drugood-ec50-bpearl": (
