@@ -21,7 +21,7 @@ def load(path: str | Path, device: str | torch.device | None = None) -> Model:
 
     Args:
         path: a model shipped with the package (``wehi-logp``, ``zinc-bpearl``, ``peptides-func-bpearl``,
-            ``drugood-ec50-bpearl``), a model folder, a run folder such as ``results/quickstart/0``, or a
+            ``drugood-ec50-rpearl``), a model folder, a run folder such as ``results/quickstart/0``, or a
             checkpoint in one.
         device: ``cpu``, ``cuda``, ...; left out, a GPU if there is one.
     """
