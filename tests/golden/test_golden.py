@@ -15,7 +15,6 @@ import math
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 from golden.molecules import write_datasets
 
@@ -36,11 +35,13 @@ CONFIGS = (
     "drugood-bpearl",
     "drugood-bpearl-paper",
 )
-TOLERANCES = {"64": 1e-9, "32": 1e-4}
 STEPS = 20
-# In float32 another order of the same sums grows tenfold every two steps (1e-7 at first, 1e-3 after ten):
-# the gradient of an absolute error jumps. Only the first steps can be compared.
-COMPARED = {"64": {}, "32": {"loss": 5, "grad_norm": 3}}
+PRECISIONS = ("64", "32")
+# Float64 is compared in all steps, float32 in the first ones. Another CPU adds the same products in another
+# order, and Adam's first updates turn a gradient that is all rounding into whole steps: the float32 losses of
+# two CPUs agree to 4e-7 in the first two steps, the second of which follows an update of next to nothing, to
+# 2e-4 in the third and to 7e-3 in the fifth. MKL_CBWR=COMPATIBLE shows much the same on one CPU.
+FLOAT32 = {"loss": (1e-5, 1e-5, 5e-3), "grad_norm": (5e-3, 5e-3)}
 SETTINGS = {
     "dataset.check_totals": False,
     "train.batch_size": 12,
@@ -79,7 +80,7 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("precision", TOLERANCES)
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_losses_are_the_golden_ones(name: str, precision: str, datasets: Path, tmp_path: Path) -> None:
     file = GOLDEN / f"{name}.json"
@@ -89,10 +90,11 @@ def test_losses_are_the_golden_ones(name: str, precision: str, datasets: Path, t
         file.write_text(json.dumps(every | {precision: found}, indent=1) + "\n")
         return
     golden = every[precision]
-    assert found.keys() == golden.keys() and len(golden["loss"]) == STEPS
-    assert all(math.isfinite(loss) for loss in golden["loss"]) and golden["loss"][-1] < golden["loss"][0]
+    assert found.keys() == golden.keys()
+    for losses in (found["loss"], golden["loss"]):
+        assert len(losses) == STEPS and all(math.isfinite(loss) for loss in losses) and losses[-1] < losses[0]
     for key, values in golden.items():
-        compared = slice(COMPARED[precision].get(key, STEPS))
-        if precision == "64" or key in COMPARED[precision]:
-            expected = pytest.approx(np.atleast_1d(values)[compared], rel=TOLERANCES[precision])
-            assert np.atleast_1d(found[key])[compared] == expected, key
+        if precision == "64":
+            assert found[key] == pytest.approx(values, rel=1e-9), key
+        for step, tolerance in enumerate(FLOAT32.get(key, ())):
+            assert found[key][step] == pytest.approx(values[step], rel=tolerance), f"{key} of step {step + 1}"
