@@ -1,4 +1,4 @@
-// Layers of Phi in training, with batch norm and ReLU: the mathematics of blocked.py in fewer passes over the rows.
+// Layers of Phi with batch norm and ReLU: the mathematics of blocked.py in fewer passes over the rows.
 //
 // native.py fills a Phi and calls one of the functions at the end. Rows go through in blocks that stay in the first cache.
 // h_0 (the sum over neighbours), h_k and e_k live in a block's buffers alone; z_k and the layers' outputs are stored for the
@@ -7,9 +7,13 @@
 // Neighbours are in one segment of the rows, a graph's, which stays in the second cache: a segment's output of one layer is made,
 // and summed over neighbours for the next, before the segment after it; so are the gradients on their way back.
 //
+// In evaluation norms are affine maps with the running statistics, and nothing needs all rows: a block goes through all linear maps
+// of a layer, a segment through all layers, and only the output of the last one is stored.
+//
 // Sums over a block are in the rows' precision, sums over blocks in double. Moments are taken about the mean of the first
 // block, and again about the mean that came out where that is far from it.
 
+#include <memory>
 #include <type_traits>
 
 #include "tiles.h"
@@ -247,6 +251,80 @@ struct Kernel : Tiles<T, BYTES> {
     finish(last, 0, last.rows);
   }
 
+  // A linear map and its norm in evaluation, in one: weights [in, out].
+  struct Map { std::vector<T> weights, shift; };
+
+  static std::vector<Map> maps_of(const Layer& a) {
+    std::vector<Map> maps(a.steps);
+    for (Int k = 0; k < a.steps; ++k) {
+      const Int in = a.widths[k], f = a.widths[k + 1];
+      const auto of = [&](const void* const* parameters, Int j) { return double(((const T*)parameters[k])[j]); };
+      maps[k] = {std::vector<T>(in * f), std::vector<T>(f)};
+      for (Int j = 0; j < f; ++j) {
+        const double scale = of(a.gamma, j) / std::sqrt(of(a.running_var, j) + a.norm_eps[k]);
+        maps[k].shift[j] = T(of(a.beta, j) - of(a.running_mean, j) * scale);
+        for (Int i = 0; i < in; ++i) maps[k].weights[i * f + j] = T(of(a.weights, j * in + i) * scale);
+      }
+    }
+    return maps;
+  }
+
+  // to = max(0, to + shift), plus each row's own where `own` is given.
+  static void add_and_cut(Int n, Int f, const T* shift, const T* own, const Int* parent, T* to) {
+    const V zero = {};
+    for (Int i = 0; i < n; ++i)
+      for (Int j = 0; j < f; j += L) {
+        const V y = load(to + i * f + j) + load(shift + j), cut = y < zero ? zero : y;  // NaN stays
+        store(to + i * f + j, own ? cut + load(own + (parent ? parent[i] : i) * f + j) : cut);
+      }
+  }
+
+  // Rows start to stop of a layer's output, of those of x.
+  static void evaluate_rows(const Layer& a, const std::vector<Map>& maps, const T* x, Int start, Int stop, T* out) {
+    const Int widest = *std::max_element(a.widths, a.widths + a.steps + 1);
+    std::vector<T> buffers[2] = {std::vector<T>(kBlock * widest), std::vector<T>(kBlock * widest)};
+    by_block(start, stop, [&](Int r, Int n) {
+      const T* h = x + r * a.widths[0];
+      if (a.crow) {
+        neighbours(matrix(a), r, n, a.widths[0], x, true, T(a.self), a.parent, buffers[1].data());
+        h = buffers[1].data();
+      }
+      for (Int k = 0; k < a.steps; ++k) {
+        const Int in = a.widths[k], f = a.widths[k + 1];
+        const bool last = k == a.steps - 1, skip = last && a.skip;
+        T* to = last ? out + r * f : buffers[k % 2].data();
+        product(n, in, f, {h, in}, {maps[k].weights.data(), f}, {to, f});
+        const T* own = skip ? x + (a.parent ? 0 : r * f) : nullptr;
+        add_and_cut(n, f, maps[k].shift.data(), own, a.parent ? a.parent + r : nullptr, to);
+        h = to;
+      }
+    });
+  }
+
+  // The last layer's output with running statistics. Rows of merged pairs are one segment.
+  static void evaluate(const Phi& phi) {
+    std::vector<std::vector<Map>> maps;
+    Int most[2] = {0, 0};  // numbers of a segment's output, in layers with an even and an odd number
+    for (Int l = 0; l < phi.num_layers; ++l) {
+      const Layer& a = phi.layers[l];
+      maps.push_back(maps_of(a));
+      if (l == phi.num_layers - 1) break;
+      for (Int s = 0; s < a.num_segments; ++s)
+        most[l % 2] = std::max(most[l % 2], (a.segments[s + 1] - a.segments[s]) * a.widths[a.steps]);
+    }
+    const std::unique_ptr<T[]> outputs[2] = {std::unique_ptr<T[]>(new T[most[0]]), std::unique_ptr<T[]>(new T[most[1]])};
+    for (Int s = 0; s < phi.layers[0].num_segments; ++s) {
+      const T* x = (const T*)phi.layers[0].x;
+      for (Int l = 0; l < phi.num_layers; ++l) {
+        const Layer& a = phi.layers[l];
+        const Int start = a.segments[s], stop = a.segments[s + 1];
+        T* out = l == phi.num_layers - 1 ? (T*)a.out : outputs[l % 2].get() - start * a.widths[a.steps];
+        evaluate_rows(a, maps[l], x, start, stop, out);
+        x = out;
+      }
+    }
+  }
+
   // Sums of g and of g z_hat over a block, g set to zero where the activation is; stored unless it is the layer's gradient.
   template <bool STORE>
   static void cut(const Norm& norm, Int r, Int n, Int f, T* g, double* sums) {
@@ -403,3 +481,8 @@ struct Kernel : Tiles<T, BYTES> {
 }  // namespace
 
 EXPORT(phi, Phi, Kernel)
+
+extern "C" {
+int phi_evaluate_float32(const Phi* a) { return guarded([&] { CALL(Kernel, evaluate, float); }); }
+int phi_evaluate_float64(const Phi* a) { return guarded([&] { CALL(Kernel, evaluate, double); }); }
+}

@@ -2,7 +2,8 @@ r"""Optional fast paths. Each gives what the plain lines give, to 1e-9 in float6
 
 - :mod:`.blocked` computes a layer of :math:`\Phi` in blocks of rows that stay in the processor's cache. It
   serves training with ReLU and batch norm, on a CPU, in float32 or float64 without autocast, in one process.
-- :mod:`.native` is the same in compiled code, where the machine has a C++ compiler.
+- :mod:`.native` is the same in compiled code, where the machine has a C++ compiler, in evaluation without
+  gradients too.
 - :mod:`.folded` is a layer in evaluation without gradients, on a CPU: norms are folded into the linear maps.
   It serves any activation, with batch norm or without a norm.
 - :mod:`.quotient` (with :mod:`.plan` and :mod:`.colours`) computes one row for all pairs (v, m) of B-PEARL
@@ -43,13 +44,15 @@ def apply_layer(layer: Layer, x: Tensor, rows: Rows, residual: bool) -> Tensor |
     if not _on_cpu(x) or not _is_plain(layer):
         return None
     assert isinstance(layer, GINLayer | TapLayer)
+    compiled = apply_layers([layer], x, [rows], [residual])
+    if compiled is not None:
+        return compiled
     if folded.serves(layer, x):
         return folded.evaluated(layer, x, rows, residual)
-    part = _part(layer, rows, residual, x.dtype)
+    part = _part(layer, rows, residual, x.dtype, training=True)
     if part is None:
         return None
-    x = layer.taps(x, rows) if isinstance(layer, TapLayer) else x
-    return native.run(x, [part]) if native.serves(x, [part]) else blocked.run(x, part)
+    return blocked.run(layer.taps(x, rows) if isinstance(layer, TapLayer) else x, part)
 
 
 def apply_layers(
@@ -58,15 +61,16 @@ def apply_layers(
     """All layers in one call of compiled code, or None where it does not serve one of them."""
     if not _on_cpu(x) or any(isinstance(layer, TapLayer) for layer in layers[1:]):
         return None
-    parts = []
-    for layer, layer_rows, skip in zip(layers, rows, residual, strict=True):
-        part = _part(layer, layer_rows, skip, x.dtype)
-        if part is None:
-            return None
-        parts.append(part)
-    if not native.serves(x, parts):
-        return None
-    return native.run(layers[0].taps(x, rows[0]) if isinstance(layers[0], TapLayer) else x, parts)
+    for training in (True,) if torch.is_grad_enabled() else (True, False):
+        found = [
+            _part(layer, layer_rows, skip, x.dtype, training)
+            for layer, layer_rows, skip in zip(layers, rows, residual, strict=True)
+        ]
+        parts = [part for part in found if part is not None]
+        if len(parts) == len(layers) and native.serves(x, parts):
+            h0 = layers[0].taps(x, rows[0]) if isinstance(layers[0], TapLayer) else x
+            return native.run(h0, parts) if training else native.evaluate(h0, parts)
+    return None
 
 
 def _on_cpu(x: Tensor) -> bool:
@@ -80,8 +84,9 @@ def _is_plain(layer: Layer) -> bool:
     return type(layer) is TapLayer
 
 
-def _part(layer: Layer, rows: Rows, residual: bool, dtype: torch.dtype) -> Part | None:
-    """The layer with norms in training, or None where it is not one of :mod:`.blocked`."""
+def _part(layer: Layer, rows: Rows, residual: bool, dtype: torch.dtype, training: bool) -> Part | None:
+    """The layer with norms in training, or all of them in evaluation; None where it is not one of
+    :mod:`.blocked`."""
     if dtype not in (torch.float32, torch.float64) or not _is_plain(layer):
         return None
     eps: Tensor | None = None
@@ -95,9 +100,9 @@ def _part(layer: Layer, rows: Rows, residual: bool, dtype: torch.dtype) -> Part 
     else:
         return None
     served = all(
-        type(norm) is BatchNorm
-        and norm.training
-        and norm.reduce is None
+        (type(norm) is BatchNorm or (type(norm) is GraphNorm and not training))
+        and norm.training == training
+        and not (training and norm.reduce is not None)
         and all(
             t.dtype == dtype for t in (weight, norm.weight, norm.bias, norm.running_mean, norm.running_var)
         )

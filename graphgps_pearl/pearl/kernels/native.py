@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, cycle
 from typing import Any
 
 import torch
@@ -30,8 +30,38 @@ def serves(x: Tensor, parts: Sequence[Part]) -> bool:
 
 def run(x: Tensor, parts: Sequence[Part]) -> Tensor:
     """The output of the last layer, as :func:`.blocked.run` gives it."""
+    if not torch.is_grad_enabled():
+        return _without_gradients("forward", x, parts)
     parameters = [tensor for part in parts for tensor in (part.eps, *part.parameters)]
     return _Native.apply(x, parts, *parameters)
+
+
+def evaluate(x: Tensor, parts: Sequence[Part]) -> Tensor:
+    """The output of the last layer with the norms' running statistics, without gradients."""
+    return _without_gradients("evaluate", x, parts)
+
+
+def _without_gradients(name: str, x: Tensor, parts: Sequence[Part]) -> Tensor:
+    """The output alone. Training fills two buffers in turn for the next step or layer, evaluation none."""
+    x = x.contiguous()
+    layers = _shapes(x, parts)
+    stored: list[Tensor | None] = [None] * sum(len(layer.widths) + 1 for layer in layers)
+    if name == "forward":
+        stored = _alternating(x, layers)
+    stored[-1] = out = buffer(x, layers[-1].rows, layers[-1].widths[-1])
+    _Call(x, parts, layers, stored).run(name)
+    return out
+
+
+def _alternating(x: Tensor, layers: Sequence[_Shapes]) -> list[Tensor | None]:
+    """What :meth:`_Shapes.new_stored` gives, but z and outputs share two buffers each."""
+    most_z = max(layer.rows * max(layer.widths[1:]) for layer in layers)
+    most_out = max([layer.rows * layer.widths[-1] for layer in layers[:-1]], default=0)
+    z, outputs = (cycle([buffer(x, most, 1), buffer(x, most, 1)]) for most in (most_z, most_out))
+    stored: list[Tensor | None] = []
+    for layer in layers:
+        stored += [layer.new_statistics(x), *(next(z) for _ in layer.widths[1:]), next(outputs)]
+    return stored
 
 
 class _Shapes:
@@ -64,7 +94,11 @@ class _Shapes:
     def new_stored(self, x: Tensor) -> list[Tensor]:
         """The statistics, z of every step, and the output."""
         widths = [*self.widths[1:], self.widths[-1]]
-        return [x.new_empty(3 * sum(self.widths[1:])), *(buffer(x, self.rows, width) for width in widths)]
+        return [self.new_statistics(x), *(buffer(x, self.rows, width) for width in widths)]
+
+    def new_statistics(self, x: Tensor) -> Tensor:
+        """Mean, scale and 1/std of every step."""
+        return x.new_empty(3 * sum(self.widths[1:]))
 
     def numbers_of_gradient(self, step: int) -> int:
         """Numbers in g_k."""
@@ -76,13 +110,18 @@ class _Shapes:
         return rows * self.widths[step]
 
 
+def _shapes(x: Tensor, parts: Sequence[Part]) -> list[_Shapes]:
+    layers = [_Shapes(x, parts[0])]
+    for part in parts[1:]:
+        layers.append(_Shapes(x, part, layers[-1]))
+    return layers
+
+
 class _Native(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, parts, *parameters):  # type: ignore[no-untyped-def]
         x = x.contiguous()
-        layers = [_Shapes(x, parts[0])]
-        for part in parts[1:]:
-            layers.append(_Shapes(x, part, layers[-1]))
+        layers = _shapes(x, parts)
         stored = [tensor for layer in layers for tensor in layer.new_stored(x)]
         call = _Call(x, parts, layers, stored)
         call.run("forward")
@@ -131,7 +170,7 @@ class _Call:
     """
 
     def __init__(
-        self, x: Tensor, parts: Sequence[Part], layers: Sequence[_Shapes], stored: Sequence[Tensor]
+        self, x: Tensor, parts: Sequence[Part], layers: Sequence[_Shapes], stored: Sequence[Tensor | None]
     ) -> None:
         self.dtype, self.layers = x.dtype, layers
         self._addresses = _addresses(x, parts, stored)
@@ -226,8 +265,8 @@ class _Call:
         return (None if layers[0].matrix is None else grad), found
 
 
-def _addresses(x: Tensor, parts: Sequence[Part], stored: Sequence[Tensor]) -> list[int]:
-    return [t.data_ptr() for t in (x, *(t for part in parts for t in part.parameters), *stored)]
+def _addresses(x: Tensor, parts: Sequence[Part], stored: Sequence[Tensor | None]) -> list[int | None]:
+    return [pointer(t) for t in (x, *(t for part in parts for t in part.parameters), *stored)]
 
 
 class _Taps(ctypes.Structure):

@@ -16,6 +16,7 @@ from graphgps_pearl.compiled import library
 from graphgps_pearl.pearl import BPEARL, RPEARL, TapLayer
 from graphgps_pearl.pearl.hooks import apply_layer
 from graphgps_pearl.pearl.kernels import native
+from graphgps_pearl.pearl.norm import BatchNorm
 from graphgps_pearl.switches import use_kernels
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no C++ compiler")
@@ -72,6 +73,33 @@ def test_the_encoding_is_the_same(name: str) -> None:
         assert other_calls == 0
         for a, b in zip(found, expected, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("norms_train", [False, True])
+@pytest.mark.parametrize("name", [*ENCODINGS, "graph norm"])
+def test_the_encoding_is_the_same_without_gradients(
+    name: str, norms_train: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In evaluation, and where the norms' statistics are re-estimated."""
+    torch.manual_seed(0)
+    encoding = (ENCODINGS | {"graph norm": lambda: RPEARL(5, num_samples=3, norm="graph", **WIDE)})[name]
+    module = stirred(encoding().double()).eval()
+    generator = torch.Generator().manual_seed(2)
+    for norm in (part for part in module.modules() if isinstance(part, BatchNorm)):
+        norm.running_mean += torch.randn(norm.dim, generator=generator, dtype=torch.float64)
+        norm.running_var += torch.rand(norm.dim, generator=generator, dtype=torch.float64)
+        norm.train(norms_train)
+    batch = batch_of(*((molecule_like(n, seed=n), n) for n in (9, 14, 1, 11)))
+    results, calls, run = [], [], native._without_gradients
+    monkeypatch.setattr(native, "_without_gradients", lambda *words: (calls.extend(words[2]), run(*words))[1])
+    for compiled in (True, False):
+        same = copy.deepcopy(module)
+        with use_kernels(compiled), torch.no_grad():
+            results.append([same(batch), *same.buffers()])
+    expected = len(module.phi.layers) - (name == "no taps") - (name == "graph norm" and norms_train)
+    assert len(calls) >= expected
+    for fast, plain in zip(*results, strict=True):
+        torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-9)
 
 
 class Given:
