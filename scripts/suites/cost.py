@@ -17,6 +17,7 @@ from graphgps_pearl import data, networks
 from graphgps_pearl.compiled import keep_buffers
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.pearl import RPEARL
+from graphgps_pearl.switches import use_kernels
 from suites.case import Case, Step
 from suites.graphs import load_graphs
 from suites.training import load_config, make_step, make_training
@@ -67,6 +68,12 @@ def cost_suite(args: argparse.Namespace) -> Iterator[Case | str]:
     for name in CONFIGS["drugood"]:
         text = f"epoch of {name} with evaluation, every {PART}th batch"
         yield _against_none("drugood", name, text, args.toy, train, evaluated)
+    name = "drugood-bpearl-paper"
+    compiled, plain = (
+        partial(_passes, load_config(name, args.toy), [], evaluated, native) for native in (True, False)
+    )
+    text = f"evaluation of {name}, every {PART}th batch, with compiled kernels, against torch alone"
+    yield Case("cost", text, compiled, plain, memory=False)
 
 
 def _in_new_buffers(make: Callable[[], Step]) -> Step:
@@ -89,15 +96,15 @@ def _against_none(
     return Case("cost", f"{text}, against {kind}-none", ours, none, memory=False)
 
 
-def _passes(cfg: Any, train: Sequence[Batch], evaluated: Sequence[Batch]) -> Step:
+def _passes(cfg: Any, train: Sequence[Batch], evaluated: Sequence[Batch], native: bool = True) -> Step:
     """One step for each batch of training, one prediction for each of evaluation."""
-    network, steps = make_training(train[0], cfg, dense=False, accumulate=1)
+    network, steps = make_training([*train, *evaluated][0], cfg, dense=False, accumulate=1)
 
     def run() -> None:
         network.train()
         steps(train)
         network.eval()
-        with torch.inference_mode():
+        with torch.inference_mode(), use_kernels(True, native):
             for batch in evaluated:
                 network(batch)
 
