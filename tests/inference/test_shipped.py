@@ -34,9 +34,9 @@ MODELS = {  # the config and the words of the command that made each
     "zinc-bpearl": (
         "zinc-bpearl-muon",
         [
-            *("seed", "1", "optim.max_epoch", "130", "optim.num_warmup_epochs", "3"),
+            *("seed", "1", "optim.max_epoch", "120", "optim.num_warmup_epochs", "3"),
             *("train.eval_period", "5", "gt.attn_dropout", "0.5"),
-            *("pretrained.dir", "results/zinc-bpearl-muon", "pretrained.reset_prediction_head", "False"),
+            *("pretrained.dir", "results/zinc-bpearl-muon-cycle2", "pretrained.reset_prediction_head", "False"),
         ],
     ),
     "peptides-func-bpearl": ("peptides-func-bpearl-gine", []),
