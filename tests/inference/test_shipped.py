@@ -36,12 +36,8 @@ MODELS = {  # the config and the words of the command that made each
         [
             *("seed", "1", "optim.max_epoch", "120", "optim.num_warmup_epochs", "3"),
             *("train.eval_period", "5", "gt.attn_dropout", "0.5"),
-            *(
-                "pretrained.dir",
-                "results/zinc-bpearl-muon-cycle2",
-                "pretrained.reset_prediction_head",
-                "False",
-            ),
+            *("pretrained.dir", "results/zinc-bpearl-muon-cycle2"),
+            *("pretrained.reset_prediction_head", "False"),
         ],
     ),
     "peptides-func-bpearl": ("peptides-func-bpearl-gine", []),
