@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <type_traits>
 #include <vector>
 
@@ -21,11 +22,14 @@ constexpr int kRows = 3, kColumns = 4;
 #endif
 constexpr Int kBlock = 60;  // rows of a block, a multiple of kRows
 
-// Runs a kernel. 1 where its buffers do not fit into memory: an exception must not leave the library, it would end the process.
+// Runs a kernel. 1 where its buffers do not fit into memory, 2 where an index is out of range: an exception must not leave the
+// library, it would end the process.
 template <class F>
 int guarded(F kernel) {
   try {
     kernel();
+  } catch (const std::out_of_range&) {
+    return 2;
   } catch (const std::exception&) {
     return 1;
   }

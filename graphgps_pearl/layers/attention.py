@@ -20,6 +20,7 @@ from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.grouping import DensePairs, Grouping
 from graphgps_pearl.layers.kernels import attention as kernel
 from graphgps_pearl.layers.layout import Layout, wide_sum
+from graphgps_pearl.layers.linear import Linear, linear
 from graphgps_pearl.layers.names import unknown
 from graphgps_pearl.switches import kernels_enabled
 from graphgps_pearl.vocabulary import ATTENTION_GATES
@@ -79,7 +80,7 @@ class Gate(nn.Module):
 
     def __init__(self, dim: int, width: int, num_gates: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(dim, num_gates)
+        self.linear = Linear(dim, num_gates)
         self.shared = width // num_gates
 
     def forward(self, y: Tensor, x: Tensor) -> Tensor:
@@ -118,7 +119,7 @@ class MultiheadAttention(nn.Module):
         self.dim, self.heads, self.dropout = dim, heads, dropout
         self.in_proj_weight = nn.Parameter(torch.empty(3 * dim, dim))
         self.in_proj_bias = nn.Parameter(torch.empty(3 * dim))
-        self.out_proj = nn.Linear(dim, dim)
+        self.out_proj = Linear(dim, dim)
         # torch's order of draws, so that the same seed gives the same weights.
         nn.init.xavier_uniform_(self.in_proj_weight)
         nn.init.zeros_(self.in_proj_bias)
@@ -134,7 +135,7 @@ class MultiheadAttention(nn.Module):
             bias: [B, H or 1, n, n], added to the logits (query, key); entries at padding are ignored. Or the
                 same group by group.
         """
-        qkv = F.linear(x, self.in_proj_weight, self.in_proj_bias)
+        qkv = linear(x, self.in_proj_weight, self.in_proj_bias)
         dropout = self.dropout if self.training else 0.0
         # On a GPU torch's own attention is one kernel each way, and torch.compile can read it.
         use_kernel = 0 < dropout < 1 and qkv.device.type == "cpu" and not torch.compiler.is_compiling()

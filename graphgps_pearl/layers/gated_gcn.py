@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from graphgps_pearl.layers.batch_norm import BatchNorm
 from graphgps_pearl.layers.dropout import Dropout
 from graphgps_pearl.layers.layout import Layout, wide_sum
+from graphgps_pearl.layers.linear import Linear
 from graphgps_pearl.layers.names import Activation, activation
 
 
@@ -66,8 +67,8 @@ class GatedGCN(nn.Module):
         self.residual = residual
         # A, B, D, E side by side. Some of the biases are idle (A's goes into a batch norm; C's, D's and E's
         # are added up): they stay because GraphGPS counts them, and its budgets are ours.
-        self.lin_nodes = nn.Linear(dim, 4 * dim)
-        self.lin_edges = nn.Linear(dim, dim)
+        self.lin_nodes = Linear(dim, 4 * dim)
+        self.lin_edges = Linear(dim, dim)
         self.gate = DistanceGate(dim, act) if equivstable_pe else None
         self.norm_nodes = BatchNorm(dim)
         self.act_nodes = activation(act)

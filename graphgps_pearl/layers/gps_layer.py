@@ -29,6 +29,7 @@ from graphgps_pearl.layers.attention import LinearAttention, MultiheadAttention
 from graphgps_pearl.layers.batch_norm import BatchNorm
 from graphgps_pearl.layers.dropout import Dropout
 from graphgps_pearl.layers.layout import Layout, wide
+from graphgps_pearl.layers.linear import Linear
 from graphgps_pearl.layers.local import LocalSettings, as_local, build_local, reads_edges
 from graphgps_pearl.layers.names import Activation, activation, pick
 from graphgps_pearl.vocabulary import LAYER_NORMS
@@ -103,8 +104,8 @@ class EdgeUpdate(nn.Module):
 
     def __init__(self, dim: int, edge_dim: int, act: Activation = "relu", dropout: float = 0.0) -> None:
         super().__init__()
-        self.edges = nn.Linear(edge_dim, edge_dim, bias=False)
-        self.nodes = nn.Linear(dim, edge_dim, bias=False)
+        self.edges = Linear(edge_dim, edge_dim, bias=False)
+        self.nodes = Linear(dim, edge_dim, bias=False)
         self.norm = BatchNorm(edge_dim)
         self.act = activation(act)
         self.dropout = Dropout(dropout)
@@ -173,10 +174,10 @@ class GPSLayer(nn.Module):
         self.norm_attention = None if attention is None else Norm(dim, norm)
         self.dropout = Dropout(dropout)
         self.feed_forward = nn.Sequential(
-            nn.Linear(dim, 2 * dim),
+            Linear(dim, 2 * dim),
             activation(act),
             Dropout(dropout),
-            nn.Linear(2 * dim, dim),
+            Linear(2 * dim, dim),
             Dropout(dropout),
         )
         self.norm = Norm(dim, norm)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from graphgps_pearl.contracts import AttentionBias
 from graphgps_pearl.layers.attention import MultiheadAttention
 from graphgps_pearl.layers.layout import Layout
+from graphgps_pearl.layers.linear import Linear
 
 
 class PathBias(nn.Module):
@@ -104,10 +105,10 @@ class GraphormerLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.mlp = nn.Sequential(
             nn.LayerNorm(dim),
-            nn.Linear(dim, dim),
+            Linear(dim, dim),
             nn.GELU(),
             nn.Dropout(mlp_dropout),
-            nn.Linear(dim, dim),
+            Linear(dim, dim),
             nn.Dropout(dropout),
         )
 

@@ -23,8 +23,11 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.layers.attention import check_heads
 from graphgps_pearl.layers.gated_gcn import DistanceGate, GatedGCN
+from graphgps_pearl.layers.kernels import compiled_layer
 from graphgps_pearl.layers.layout import Layout, wide_sum
+from graphgps_pearl.layers.linear import Linear
 from graphgps_pearl.layers.names import Activation, activation, pick
+from graphgps_pearl.switches import kernels_enabled
 from graphgps_pearl.vocabulary import READ_NO_EDGES
 
 
@@ -108,6 +111,8 @@ class GINE(nn.Module):
         """Nodes [N, F] and edges [E, D] to nodes [N, F]."""
         source, target = edge_index
         edges = edge_attr if self.lin is None else self.lin(edge_attr)
+        if kernels_enabled() and compiled_layer.serves_messages(x, edges, source):
+            return self.nn(compiled_layer.messages(x, edges, source, target))
         messages = (x.index_select(0, source) + edges).relu()
         return self.nn(x + wide_sum(messages, target, x.size(0)).to(messages.dtype))
 
@@ -190,7 +195,7 @@ def _gat_arguments_plain(
 
 
 def _mlp(s: LocalSettings) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(s.dim, s.dim), activation(s.act), nn.Linear(s.dim, s.dim))
+    return nn.Sequential(Linear(s.dim, s.dim), activation(s.act), Linear(s.dim, s.dim))
 
 
 def _gcn(s: LocalSettings) -> nn.Module:

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from graphgps_pearl.contracts import Group
 from graphgps_pearl.layers.grouping import DensePairs
+from graphgps_pearl.layers.linear import Linear
 from graphgps_pearl.layers.pair_bias import PairIndex, index_of, joined, projected
 from graphgps_pearl.pearl import PairEncoding
 
@@ -66,7 +67,7 @@ class _Update(nn.Module):
         super().__init__()
         self.inner = nn.Parameter(torch.empty(width, width + heads))  # A, then S
         nn.init.xavier_uniform_(self.inner)
-        self.nodes = nn.Linear(node_dim, 2 * width)  # P, then R; b is both biases
+        self.nodes = Linear(node_dim, 2 * width)  # P, then R; b is both biases
         self.out = nn.Parameter(torch.zeros(width, width))  # O
 
     def forward(self, stream: Tensor, products: Tensor, ends: Tensor) -> Tensor:

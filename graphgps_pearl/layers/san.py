@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from graphgps_pearl.layers.gps_layer import Norm
 from graphgps_pearl.layers.layout import Layout, wide_sum
+from graphgps_pearl.layers.linear import Linear
 
 
 class SANAttention(nn.Module):
@@ -37,13 +38,13 @@ class SANAttention(nn.Module):
     def __init__(self, dim: int, heads: int, full_graph: bool = True, gamma: float = 1e-5) -> None:
         super().__init__()
         self.heads, self.gamma = heads, gamma
-        self.query, self.key, self.value, self.edge = (nn.Linear(dim, dim, bias=False) for _ in range(4))
+        self.query, self.key, self.value, self.edge = (Linear(dim, dim, bias=False) for _ in range(4))
         self.other: nn.ModuleDict | None = None
         if full_graph:
             # GraphGPS shares the feature of a pair without an edge among the layers; here each has its own.
             self.no_edge = nn.Parameter(torch.randn(1, dim))
             names = ("query", "key", "edge")
-            self.other = nn.ModuleDict({name: nn.Linear(dim, dim, bias=False) for name in names})
+            self.other = nn.ModuleDict({name: Linear(dim, dim, bias=False) for name in names})
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, layout: Layout) -> Tensor:
         """Nodes [N, F] and edges [E, F] to [N, F]."""
@@ -139,9 +140,9 @@ class SANLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.attention = SANAttention(dim, heads, full_graph, gamma)
-        self.project = nn.Sequential(nn.Dropout(dropout), nn.Linear(dim, dim))
+        self.project = nn.Sequential(nn.Dropout(dropout), Linear(dim, dim))
         self.feed_forward = nn.Sequential(
-            nn.Linear(dim, 2 * dim), nn.ReLU(), nn.Dropout(dropout), nn.Linear(2 * dim, dim)
+            Linear(dim, 2 * dim), nn.ReLU(), nn.Dropout(dropout), Linear(2 * dim, dim)
         )
         self.norm_attention, self.norm = (
             _NodeNorm(dim) if norm == "layer" else Norm(dim, norm) for _ in range(2)
