@@ -16,6 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
+from graphgps_pearl.switches import kernels_enabled
+from graphgps_pearl.training import compiled_muon
+
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of x, x^3 and x^5: a steep rise at zero, then 0.7 to 1.2
 _STEPS = 5
 _EPS = 1e-7  # least norm of a momentum that is divided by: one that has died out moves nothing
@@ -23,18 +26,20 @@ _ADAMW_SIZE = 0.2  # root mean square of an entry of AdamW's update, in learning
 
 
 def orthogonalised(x: Tensor) -> Tensor:
-    """Matrices [B, a, b], a <= b, with all singular values that are not tiny brought near one.
+    """Matrices [B, a, b], a >= b, with all singular values that are not tiny brought near one.
 
     >>> x = orthogonalised(torch.diag(torch.tensor([1.0, 0.5, 0.1])).unsqueeze(0))
     >>> bool(((x.diagonal(dim1=1, dim2=2) - 1).abs() < 0.35).all())
     True
     """
+    if kernels_enabled() and compiled_muon.serves(x):
+        return compiled_muon.orthogonalised(x, _COEFFICIENTS, _STEPS, _EPS)
     first, third, fifth = _COEFFICIENTS
     x = x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True).clamp(min=_EPS)
     for _ in range(_STEPS):
-        gram = x @ x.mT
+        gram = x.mT @ x
         inner = torch.baddbmm(gram, gram, gram, beta=third, alpha=fifth)
-        x = torch.baddbmm(x, inner, x, beta=first)
+        x = torch.baddbmm(x, x, inner, beta=first)
     return x
 
 
@@ -87,9 +92,9 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
         by_shape: dict[tuple[int, ...], list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for param, update in zip(params, ahead, strict=True):
-            pair = (param, update) if param.size(0) <= param.size(1) else (param.mT, update.mT)
+            pair = (param, update) if param.size(0) >= param.size(1) else (param.mT, update.mT)
             by_shape[tuple(pair[0].shape)].append(pair)
-        for (_, longer), pairs in by_shape.items():
+        for (longer, _), pairs in by_shape.items():
             update = orthogonalised(torch.stack([update for _, update in pairs]))
             size = group["lr"] * _ADAMW_SIZE * longer**0.5  # entries of an orthogonal update: longer ** -0.5
             torch._foreach_add_([param for param, _ in pairs], list(update.unbind()), alpha=-size)

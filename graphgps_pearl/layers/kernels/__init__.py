@@ -12,6 +12,6 @@ the plain one always runs.
 where every pair has a row of its own.
 
 ``compiled`` and ``compiled_pairs`` are the first and the last of these in C++, where the machine has a
-compiler. ``compiled_layer`` has GINE's messages in one pass over the edges, and the linear maps of the layers on
-processors where torch's products are slow.
+compiler. ``compiled_layer`` has GINE's messages in one pass over the edges, and the linear maps of the layers
+on processors where torch's products are slow.
 """
