@@ -121,21 +121,24 @@ def test_second_derivatives_are_those_of_torch() -> None:
 
 def test_who_is_served(lagging: None, monkeypatch: pytest.MonkeyPatch) -> None:
     x, weight = torch.randn(4, 16), torch.randn(8, 16)
-    assert compiled_layer.serves_linear(x, weight)
-    assert not compiled_layer.serves_linear(x, torch.randn(3, 16))
-    assert not compiled_layer.serves_linear(torch.randn(4, 12), torch.randn(8, 12))
-    assert not compiled_layer.serves_linear(x[None], weight)
-    assert not compiled_layer.serves_linear(x[:0], weight)
-    assert not compiled_layer.serves_linear(x.double(), weight)
-    assert not compiled_layer.serves_linear(x.bfloat16(), weight.bfloat16())
-    with torch.autocast("cpu"):
-        assert not compiled_layer.serves_linear(x, weight)
     long, edge = torch.zeros(5, dtype=torch.long), torch.randn(5, 16)
-    assert compiled_layer.serves_messages(x, edge, long)
-    assert not compiled_layer.serves_messages(x, edge, long.int())
-    assert not compiled_layer.serves_messages(x, torch.randn(5, 8), long)
-    monkeypatch.setattr(compiled_layer, "torch_lags", lambda: False)
-    assert not compiled_layer.serves_linear(x, weight) and compiled_layer.serves_messages(x, edge, long)
+    with use_kernels(True):
+        assert compiled_layer.serves_linear(x, weight)
+        assert not compiled_layer.serves_linear(x, torch.randn(3, 16))
+        assert not compiled_layer.serves_linear(torch.randn(4, 12), torch.randn(8, 12))
+        assert not compiled_layer.serves_linear(x[None], weight)
+        assert not compiled_layer.serves_linear(x[:0], weight)
+        assert not compiled_layer.serves_linear(x.double(), weight)
+        assert not compiled_layer.serves_linear(x.bfloat16(), weight.bfloat16())
+        with torch.autocast("cpu"):
+            assert not compiled_layer.serves_linear(x, weight)
+        assert compiled_layer.serves_messages(x, edge, long)
+        assert not compiled_layer.serves_messages(x, edge, long.int())
+        assert not compiled_layer.serves_messages(x, torch.randn(5, 8), long)
+        monkeypatch.setattr(compiled_layer, "torch_lags", lambda: False)
+        assert not compiled_layer.serves_linear(x, weight) and compiled_layer.serves_messages(x, edge, long)
+    with use_kernels(False):
+        assert not compiled_layer.serves_messages(x, edge, long)
 
 
 def test_modules_take_the_kernels(lagging: None, monkeypatch: pytest.MonkeyPatch) -> None:
