@@ -44,7 +44,7 @@ def available() -> bool:
 
 
 @cache
-def torch_lags() -> bool:
+def torch_products_are_slow() -> bool:
     """Whether these kernels multiply much faster than torch: on processors of AMD MKL takes AVX2 code, also
     where there is AVX-512."""
     processor = _processor()

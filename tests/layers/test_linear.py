@@ -22,7 +22,7 @@ def test_state_and_initial_weights_are_torchs() -> None:
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_values(enabled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_layer, "torch_lags", lambda: True)
+    monkeypatch.setattr(compiled_layer, "torch_products_are_slow", lambda: True)
     module = Linear(16, 8).double()
     x = torch.randn(70, 16).double()
     with use_kernels(enabled):

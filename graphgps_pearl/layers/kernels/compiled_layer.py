@@ -11,7 +11,7 @@ import ctypes
 import torch
 from torch import Tensor
 
-from graphgps_pearl.compiled import LANES, available, call, fields, pointer, torch_lags
+from graphgps_pearl.compiled import LANES, available, call, fields, pointer, torch_products_are_slow
 from graphgps_pearl.layers.layout import wide_sum
 
 _MAX_THREADS = 2  # torch divides its products among more
@@ -19,7 +19,11 @@ _MAX_THREADS = 2  # torch divides its products among more
 
 def serves_linear(x: Tensor, weight: Tensor) -> bool:
     """Whether :func:`linear` serves, and is the faster one."""
-    if torch.compiler.is_compiling() or not torch_lags() or torch.get_num_threads() > _MAX_THREADS:
+    if (
+        torch.compiler.is_compiling()
+        or not torch_products_are_slow()
+        or torch.get_num_threads() > _MAX_THREADS
+    ):
         return False
     return _serve(x, weight) and weight.size(0) % LANES[x.dtype] == 0
 

@@ -22,9 +22,9 @@ DTYPES = [(torch.float64, 1e-12), (torch.float32, 1e-4)]
 
 
 @pytest.fixture
-def lagging(monkeypatch: pytest.MonkeyPatch) -> None:
+def slow_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor on which torch's products are the slower ones."""
-    monkeypatch.setattr(compiled_layer, "torch_lags", lambda: True)
+    monkeypatch.setattr(compiled_layer, "torch_products_are_slow", lambda: True)
 
 
 def compare(ours: Callable[..., Tensor], plain: Callable[..., Tensor], inputs: list[Any], tol: float) -> None:
@@ -119,7 +119,7 @@ def test_second_derivatives_are_those_of_torch() -> None:
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
 
 
-def test_who_is_served(lagging: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_served(slow_products: None, monkeypatch: pytest.MonkeyPatch) -> None:
     x, weight = torch.randn(4, 16), torch.randn(8, 16)
     long, edge = torch.zeros(5, dtype=torch.long), torch.randn(5, 16)
     with use_kernels(True):
@@ -135,13 +135,13 @@ def test_who_is_served(lagging: None, monkeypatch: pytest.MonkeyPatch) -> None:
         assert compiled_layer.serves_messages(x, edge, long)
         assert not compiled_layer.serves_messages(x, edge, long.int())
         assert not compiled_layer.serves_messages(x, torch.randn(5, 8), long)
-        monkeypatch.setattr(compiled_layer, "torch_lags", lambda: False)
+        monkeypatch.setattr(compiled_layer, "torch_products_are_slow", lambda: False)
         assert not compiled_layer.serves_linear(x, weight) and compiled_layer.serves_messages(x, edge, long)
     with use_kernels(False):
         assert not compiled_layer.serves_messages(x, edge, long)
 
 
-def test_modules_take_the_kernels(lagging: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_take_the_kernels(slow_products: None, monkeypatch: pytest.MonkeyPatch) -> None:
     used = []
     for name in ("linear", "messages"):
         function = getattr(compiled_layer, name)
@@ -158,7 +158,7 @@ def test_modules_take_the_kernels(lagging: None, monkeypatch: pytest.MonkeyPatch
     torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
 
 
-def test_which_processors_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_products_are_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     amd = "vendor_id : AuthenticAMD\nflags : fpu avx2{}\n"
     intel = "vendor_id : GenuineIntel\nflags : fpu avx2 avx512f\n"
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
@@ -169,7 +169,7 @@ def test_which_processors_lag(monkeypatch: pytest.MonkeyPatch) -> None:
         ("", False),
     ):
         monkeypatch.setattr(compiled, "_processor", lambda text=text: text)
-        compiled.torch_lags.cache_clear()
-        assert compiled.torch_lags() is expected
+        compiled.torch_products_are_slow.cache_clear()
+        assert compiled.torch_products_are_slow() is expected
     monkeypatch.undo()
-    compiled.torch_lags.cache_clear()
+    compiled.torch_products_are_slow.cache_clear()
