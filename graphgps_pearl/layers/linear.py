@@ -11,7 +11,7 @@ from graphgps_pearl.switches import kernels_enabled
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x W^T + b``: rows [N, F] by a weight [G, F] to [N, G]."""
-    if kernels_enabled() and compiled_layer.serves_linear(x, weight):
+    if kernels_enabled() and compiled_layer.serves_linear(x, weight, bias):
         return compiled_layer.linear(x, weight, bias)
     return F.linear(x, weight, bias)
 

@@ -17,20 +17,19 @@ from graphgps_pearl.layers.layout import wide_sum
 _MAX_THREADS = 2  # torch divides its products among more
 
 
-def serves_linear(x: Tensor, weight: Tensor) -> bool:
+def serves_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether :func:`linear` serves, and is the faster one."""
-    if (
-        torch.compiler.is_compiling()
-        or not torch_products_are_slow()
-        or torch.get_num_threads() > _MAX_THREADS
-    ):
+    if torch.compiler.is_compiling() or not torch_products_are_slow():
         return False
-    return _serve(x, weight) and weight.size(0) % LANES[x.dtype] == 0
+    if bias is not None and (bias.shape != weight.shape[:1] or bias.dtype != weight.dtype):
+        return False
+    fit = _serve(x, weight) and x.size(1) == weight.size(1) and weight.size(0) % LANES[x.dtype] == 0
+    return fit and torch.get_num_threads() <= _MAX_THREADS
 
 
 def serves_messages(x: Tensor, edge: Tensor, source: Tensor) -> bool:
     """Whether :func:`messages` serves."""
-    return _serve(x, edge) and edge.size(1) == x.size(1) and source.dtype == torch.int64
+    return _serve(x, edge) and edge.shape == (source.size(0), x.size(1)) and source.dtype == torch.int64
 
 
 def _serve(*tensors: Tensor) -> bool:

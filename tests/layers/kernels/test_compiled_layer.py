@@ -123,20 +123,27 @@ def test_who_is_served(slow_products: None, monkeypatch: pytest.MonkeyPatch) -> 
     x, weight = torch.randn(4, 16), torch.randn(8, 16)
     long, edge = torch.zeros(5, dtype=torch.long), torch.randn(5, 16)
     with use_kernels(True):
-        assert compiled_layer.serves_linear(x, weight)
-        assert not compiled_layer.serves_linear(x, torch.randn(3, 16))
-        assert not compiled_layer.serves_linear(torch.randn(4, 12), torch.randn(8, 12))
-        assert not compiled_layer.serves_linear(x[None], weight)
-        assert not compiled_layer.serves_linear(x[:0], weight)
-        assert not compiled_layer.serves_linear(x.double(), weight)
-        assert not compiled_layer.serves_linear(x.bfloat16(), weight.bfloat16())
+        assert compiled_layer.serves_linear(x, weight, None)
+        assert not compiled_layer.serves_linear(x, torch.randn(3, 16), None)
+        assert not compiled_layer.serves_linear(torch.randn(4, 12), torch.randn(8, 12), None)
+        assert not compiled_layer.serves_linear(x[None], weight, None)
+        assert not compiled_layer.serves_linear(x[:0], weight, None)
+        assert not compiled_layer.serves_linear(x.double(), weight, None)
+        assert not compiled_layer.serves_linear(x.bfloat16(), weight.bfloat16(), None)
         with torch.autocast("cpu"):
-            assert not compiled_layer.serves_linear(x, weight)
+            assert not compiled_layer.serves_linear(x, weight, None)
+        assert compiled_layer.serves_linear(x, weight, torch.zeros(8))
+        for bias in (torch.zeros(16), torch.zeros(8).double()):
+            assert not compiled_layer.serves_linear(x, weight, bias)
+        assert not compiled_layer.serves_linear(x, torch.randn(8, 24), None)
         assert compiled_layer.serves_messages(x, edge, long)
+        assert not compiled_layer.serves_messages(x, edge[:3], long)
         assert not compiled_layer.serves_messages(x, edge, long.int())
         assert not compiled_layer.serves_messages(x, torch.randn(5, 8), long)
         monkeypatch.setattr(compiled_layer, "torch_products_are_slow", lambda: False)
-        assert not compiled_layer.serves_linear(x, weight) and compiled_layer.serves_messages(x, edge, long)
+        assert not compiled_layer.serves_linear(x, weight, None) and compiled_layer.serves_messages(
+            x, edge, long
+        )
     with use_kernels(False):
         assert not compiled_layer.serves_messages(x, edge, long)
 
