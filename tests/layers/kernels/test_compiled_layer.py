@@ -27,7 +27,9 @@ def slow_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_layer, "torch_products_are_slow", lambda: True)
 
 
-def compare(ours: Callable[..., Tensor], plain: Callable[..., Tensor], inputs: list[Any], tol: float) -> None:
+def assert_same(
+    ours: Callable[..., Tensor], plain: Callable[..., Tensor], inputs: list[Any], tol: float
+) -> None:
     """Values and gradients of every input that has one."""
     wanted = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
     results = []
@@ -47,9 +49,9 @@ def test_linear(dtype: torch.dtype, tolerance: float, rows: int, width: int, out
     x, weight, shift = (
         torch.randn(shape, dtype=dtype, requires_grad=True) for shape in ((rows, width), (out, width), (out,))
     )
-    compare(compiled_layer.linear, F.linear, [x, weight, shift if bias else None], tolerance)
+    assert_same(compiled_layer.linear, F.linear, [x, weight, shift if bias else None], tolerance)
     data = x.detach()  # without a gradient of its own
-    compare(compiled_layer.linear, F.linear, [data, weight, shift if bias else None], tolerance)
+    assert_same(compiled_layer.linear, F.linear, [data, weight, shift if bias else None], tolerance)
 
 
 def test_linear_of_views() -> None:
@@ -57,7 +59,7 @@ def test_linear_of_views() -> None:
     x = torch.randn(16, 30, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(16, 24, dtype=torch.float64, requires_grad=True)
     shift = torch.randn(48, dtype=torch.float64, requires_grad=True)
-    compare(
+    assert_same(
         lambda x, w, b: compiled_layer.linear(x.t(), w.t(), b[::2]),
         lambda x, w, b: F.linear(x.t(), w.t(), b[::2]),
         [x, weight, shift],
@@ -80,7 +82,7 @@ def test_messages(dtype: torch.dtype, tolerance: float, width: int, count: int) 
     torch.manual_seed(0)
     source, target = edges(20, count)
     x, edge = (torch.randn(n, width, dtype=dtype, requires_grad=True) for n in (20, count))
-    compare(compiled_layer.messages, plain_messages, [x, edge, source, target], tolerance)
+    assert_same(compiled_layer.messages, plain_messages, [x, edge, source, target], tolerance)
 
 
 def test_nan_is_passed_on() -> None:
