@@ -26,9 +26,9 @@ class Collate:
 
     prepare: Prepare | None = None
 
-    def __call__(self, graphs: list[Data]) -> Batch:
-        """Join the graphs."""
-        batch = Batch.from_data_list(graphs)
+    def __call__(self, graphs: list[Data] | Batch) -> Batch:
+        """Join the graphs, if they are not a batch already."""
+        batch = graphs if isinstance(graphs, Batch) else Batch.from_data_list(graphs)
         if self.prepare is not None:
             self.prepare(batch)
         return batch

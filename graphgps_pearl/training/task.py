@@ -239,7 +239,10 @@ class GraphTask(pl.LightningModule):
                 if parameter.grad is not None:
                     parameter.grad *= self.trainer.accumulate_grad_batches / len(unchecked)
         limit = self.optim.clip_grad_norm_value
-        norm = nn.utils.clip_grad_norm_(self.parameters(), float("inf") if limit is None else limit)
+        updated = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        norm = nn.utils.get_total_norm([p.grad for p in updated])
+        if limit is not None:
+            nn.utils.clip_grads_with_norm_(updated, limit, norm)
         value, *losses = torch.stack([norm, *(step.loss.to(norm.dtype) for step in unchecked)]).tolist()
         for step, loss in zip(unchecked, losses, strict=True):
             if not math.isfinite(loss):

@@ -1,7 +1,11 @@
+from typing import Any
+
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch.utils.data import DataLoader
+from torch_geometric.data import Batch, Data
 
+from graphgps_pearl.data.loader import Collate
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import DataError
 
@@ -28,6 +32,69 @@ def assert_same_graph(left: Data, right: Data) -> None:
     assert sorted(left.to_dict()) == sorted(right.to_dict())
     for key, value in left.to_dict().items():
         assert value.dtype == right[key].dtype and torch.equal(value, right[key]), key
+
+
+def assert_same_batch(left: Batch, right: Batch) -> None:
+    assert type(left) is type(right)
+    assert list(left.keys()) == list(right.keys()) and left.num_graphs == right.num_graphs
+    assert left._store.__dict__.get("_num_nodes") == right._store.__dict__.get("_num_nodes")
+    parts, offsets = ((getattr(b, name) for b in (left, right)) for name in ("_slice_dict", "_inc_dict"))
+    for ours, theirs in ((left, right), parts, offsets):
+        assert list(ours.keys()) == list(theirs.keys())
+        for key in ours.keys():  # noqa: SIM118 - a batch iterates over more than its keys
+            torch.testing.assert_close(ours[key], theirs[key], rtol=0, atol=0, msg=key)
+    for i in range(right.num_graphs):
+        torch.testing.assert_close(left[i].to_dict(), right[i].to_dict(), rtol=0, atol=0)
+
+
+class Counting(Data):
+    """Numbers of its own in each graph."""
+
+    def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+        return 100 if key == "own" else super().__inc__(key, value, *args, **kwargs)
+
+
+def _with_counted_nodes(graph: Data, i: int) -> None:
+    graph.num_nodes = graph.x.size(0) + 2
+    graph.pair_index = torch.arange(2 * i).view(2, i) % graph.num_nodes
+    graph.root_index = torch.tensor(i % graph.num_nodes)
+
+
+def _without_features(graph: Data, i: int) -> None:
+    del graph.x
+
+
+def _with_a_batch_of_its_own(graph: Data, i: int) -> None:
+    graph.part_batch = torch.arange(graph.num_nodes) % 2
+
+
+CHANGES = [None, _with_counted_nodes, _without_features, _with_a_batch_of_its_own, Counting]
+
+
+@pytest.mark.filterwarnings("ignore:Unable to accurately infer")
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: getattr(change, "__name__", "plain"))
+def test_batches_are_those_that_pyg_makes(change: Any) -> None:
+    graphs = random_graphs(12)
+    for i, graph in enumerate(graphs):
+        if change is Counting:
+            graphs[i] = Counting(own=torch.arange(2), **graph.to_dict())
+        elif change is not None:
+            change(graph, i)
+    table = GraphTable.from_graphs(graphs)
+    for some, numbers in ((table, [3, 1, -2, 1]), (table, [7]), (table.select([7, 2, 5, 0]), [3, -1, 0])):
+        expected = Batch.from_data_list([some[i] for i in numbers])
+        (loaded,) = DataLoader(some, batch_sampler=[numbers], collate_fn=Collate())
+        for batch in (some.__getitems__(numbers), loaded):
+            assert_same_batch(batch, expected)
+    with pytest.raises(IndexError):
+        table.__getitems__([0, 12])
+
+
+def test_changing_a_batch_does_not_change_the_table() -> None:
+    table = GraphTable.from_graphs(random_graphs(3))
+    before = table[1].pe.clone()
+    table.__getitems__([1]).pe.mul_(5)
+    assert torch.equal(table[1].pe, before)
 
 
 def test_graphs_come_back_as_they_went_in() -> None:

@@ -11,7 +11,7 @@ from helpers.graphs import batch_of, molecule_like
 from helpers.small_runs import assert_equal, assert_same_run, checkpoint, numbers
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn.norm import BatchNorm
 
@@ -20,7 +20,7 @@ from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.inference.checkpoint import read_run
 from graphgps_pearl.pearl import BPEARL, RPEARL
 from graphgps_pearl.switches import use_kernels
-from graphgps_pearl.training.evaluation_weights import EvaluationWeights, reestimate
+from graphgps_pearl.training.evaluation_weights import Average, EvaluationWeights, reestimate
 from graphgps_pearl.training.losses import make_loss
 from graphgps_pearl.training.run import evaluation_weights
 from graphgps_pearl.training.task import GraphTask, OptimSettings
@@ -103,14 +103,49 @@ def test_the_average_is_the_formulas(runs):
         torch.testing.assert_close(saved[f"network.{name}"], value, rtol=1e-5, atol=1e-6, msg=name)
 
 
+class Tied(nn.Module):
+    """A weight under two names, a norm that counts its batches, and a buffer that every pass replaces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.second.weight = self.first.weight
+        self.norm = nn.BatchNorm1d(3)
+        self.register_buffer("last", torch.zeros(4, 3))
+        self.register_buffer("nothing", None)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.last = self.norm(self.second(self.first(x)))
+        return self.last
+
+
+def test_the_average_is_torchs() -> None:
+    torch.manual_seed(0)
+    network = Tied()
+    ours, theirs = Average(network, 0.999), AveragedModel(network, use_buffers=True)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=0.1)
+    for step in range(6):
+        network(torch.randn(4, 3)).square().sum().backward()
+        optimizer.step()
+        decay = min(0.999, (1 + step) / (10 + step))
+        theirs.multi_avg_fn = lambda old, new, count, decay=decay: get_ema_multi_avg_fn(
+            decay if old[0].is_floating_point() else 0.0
+        )(old, new, count)
+        ours.update()
+        theirs.update_parameters(network)
+        network.last = network.last.detach()
+    assert int(ours.n_averaged) == 6
+    assert_equal(ours.state_dict(), theirs.state_dict())
+    assert ours.module.first.weight is ours.module.second.weight
+
+
 def test_whole_numbers_are_copied_and_not_averaged() -> None:
     """0.1 * 7 + 0.9 * 7 is just below 7, and would become 6."""
     network = torch.nn.Linear(2, 2)
     network.register_buffer("index", torch.arange(100))
-    callback = EvaluationWeights(decay=0.999)
-    average = AveragedModel(network, multi_avg_fn=callback._step, use_buffers=True)
+    average = Average(network, 0.999)
     for _ in range(50):
-        average.update_parameters(network)
+        average.update()
     assert torch.equal(average.module.index, network.index)
 
 
