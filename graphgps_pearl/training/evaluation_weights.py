@@ -46,7 +46,7 @@ class Average(AveragedModel):
     """The average over the steps, parameters and buffers; whole numbers, which are counts or indices, are
     copied.
 
-    torch's own ``update_parameters`` looks up every tensor of both networks by name, which takes seven times
+    torch's own ``update_parameters`` looks up every tensor of both networks by name, which takes five times
     as long.
 
     Args:

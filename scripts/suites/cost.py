@@ -11,13 +11,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
 from graphgps_pearl import data, networks
 from graphgps_pearl.compiled import keep_buffers
+from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import UserError
 from graphgps_pearl.pearl import RPEARL
 from graphgps_pearl.switches import use_kernels
+from graphgps_pearl.training.evaluation_weights import Average
 from suites.case import Case, Step
 from suites.graphs import load_graphs
 from suites.training import load_config, make_step, make_training
@@ -45,6 +48,13 @@ def cost_suite(args: argparse.Namespace) -> Iterator[Case | str]:
                 ("a batch that a worker prepared, against without", partial(step, prepared=True), step),
             ):
                 yield Case("cost", f"step of {name} with {text}", ours, other, memory=False)
+        table = GraphTable.from_graphs(graphs)
+        text = f"{len(graphs)} graphs of {kind} joined to a batch, against PyG's way"
+        yield Case("cost", text, partial(_joined, table, False), partial(_joined, table, True), memory=False)
+        name = f"{kind}-bpearl"
+        average = partial(_averaged, load_config(name, args.toy), batches[0])
+        text = f"average of the weights of {name}, against torch's AveragedModel"
+        yield Case("cost", text, average, partial(average, torchs=True), memory=False)
     cfg = load_config("peptides-bpearl", args.toy)
     graphs = load_graphs("peptides", 4 if args.toy else cfg.train.batch_size, args.data)
     step = partial(make_step, graphs, cfg, dense=False)
@@ -74,6 +84,31 @@ def cost_suite(args: argparse.Namespace) -> Iterator[Case | str]:
     )
     text = f"evaluation of {name}, every {PART}th batch, with compiled kernels, against torch alone"
     yield Case("cost", text, compiled, plain, memory=False)
+
+
+def _joined(table: GraphTable, pyg: bool) -> Step:
+    """Ten batches of all graphs."""
+    numbers = list(range(len(table)))
+    if pyg:
+        return lambda: [Batch.from_data_list([table[i] for i in numbers]) for _ in range(10)]
+    return lambda: [table.__getitems__(numbers) for _ in range(10)]
+
+
+def _averaged(cfg: Any, batch: Batch, torchs: bool = False) -> Step:
+    """Ten updates of the averaged weights."""
+    network = networks.build(cfg, batch.x.size(1), batch.y.size(1))
+
+    def step(old: Any, new: Any, count: Any) -> None:
+        get_ema_multi_avg_fn(0.999 if old[0].is_floating_point() else 0.0)(old, new, count)
+
+    plain = AveragedModel(network, multi_avg_fn=step, use_buffers=True)
+    update = partial(plain.update_parameters, network) if torchs else Average(network, 0.999).update
+
+    def run() -> None:
+        for _ in range(10):
+            update()
+
+    return run
 
 
 def _in_new_buffers(make: Callable[[], Step]) -> Step:
