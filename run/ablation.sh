@@ -3,6 +3,7 @@
 #   ./run/ablation.sh taps | layers | samples | backbone | parameters  [KEY VALUE ...]
 # What B-PEARL gains from taps, its diagonal and its pairs, in GPS:
 #   SEEDS=2 ./run/ablation.sh pairs optim.max_epoch 30 optim.num_warmup_epochs 3
+# (The tables of docs/notes/results.md have posenc_BPEARL.num_layers 4 posenc_BPEARL.scale False in addition.)
 # Or any config, once for every value of a key:
 #   ./run/ablation.sh configs/zinc-bpearl.yaml posenc_BPEARL.num_layers 3 5 7 9 [-- KEY VALUE ...]
 # SEEDS=4 trains four seeds of each, except for samples. The samples ablation trains one model and evaluates it with other numbers of

@@ -83,6 +83,8 @@ def check_graphs(cfg: CfgNode, table: GraphTable, known: DatasetSpec) -> None:
     last."""
     if not len(table):
         return
+    if table.column("x") is None and table.column("num_nodes") is None:
+        raise DataError(f"{known.name}: its graphs have neither x nor num_nodes; set num_nodes")
     edges, sizes = table.column("edge_index"), table.num_nodes()
     if edges is not None:
         nodes = sizes.repeat_interleave(table.num_edges())

@@ -34,6 +34,22 @@ class Collate:
         return batch
 
 
+class _InBatches(Sequence[Data]):
+    """A table whose graphs torch's loader gets as whole batches."""
+
+    def __init__(self, table: GraphTable) -> None:
+        self.table = table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.table[i]
+
+    def __getitems__(self, numbers: Sequence[int]) -> Batch:
+        return self.table.batch(numbers)
+
+
 class GraphLoader:
     """Iterates over one split's batches; ``set_epoch`` chooses the order, ``state_dict`` counts what was
     handed out.
@@ -62,7 +78,7 @@ class GraphLoader:
         self.batch_size = order.batch_size
         self._delivered = 0
         self._loader: DataLoader[Data] = DataLoader(
-            graphs,  # type: ignore[arg-type] # a sequence will do
+            _InBatches(graphs) if isinstance(graphs, GraphTable) else graphs,  # type: ignore[arg-type]
             batch_sampler=order,
             collate_fn=Collate(prepare),
             num_workers=num_workers,

@@ -176,8 +176,8 @@ class GraphTable(Sequence[Data]):
     def __iter__(self) -> Iterator[Data]:
         return (self[i] for i in range(len(self)))
 
-    def __getitems__(self, numbers: Sequence[int]) -> Batch:
-        """The batch of these graphs that PyG makes, in a third of the time; torch's loaders ask for it."""
+    def batch(self, numbers: Sequence[int]) -> Batch:
+        """The batch of these graphs that PyG makes, in a third of the time."""
         if not self._plain():
             return Batch.from_data_list([self[i] for i in numbers])
         own = range(len(self))
@@ -207,7 +207,14 @@ class GraphTable(Sequence[Data]):
         """Whether PyG has its usual rules for all attributes, and reads the number of nodes where we do."""
         usual = (self.graph_class.__inc__, self.graph_class.__cat_dim__) == (Data.__inc__, Data.__cat_dim__)
         counted = not {"num_nodes", "x"}.isdisjoint(self._columns)
-        return usual and counted and not any("batch" in key or key == "ptr" for key in self._columns)
+        return (
+            usual
+            and counted
+            and not any(
+                "batch" in key or key == "ptr" or (_numbers_nodes(key) and column.dtype == torch.bool)
+                for key, column in self._columns.items()
+            )
+        )
 
     def __repr__(self) -> str:
         return f"GraphTable({len(self)} graphs: {', '.join(sorted(self._columns))})"

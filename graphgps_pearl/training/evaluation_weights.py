@@ -36,6 +36,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 from torch_geometric.data import Batch
 
+from graphgps_pearl.errors import UserError
 from graphgps_pearl.training.processes import total
 from graphgps_pearl.training.task import GraphTask
 
@@ -63,11 +64,17 @@ class Average(AveragedModel):
     @torch.no_grad()
     def update(self) -> None:
         """Take in the network after a step of the optimiser."""
+        current = _tensors(self._sources)
+        if len(current) != len(self._targets):
+            raise UserError(
+                f"train.ema_decay: the network has {len(current)} parameters and buffers, and had "
+                f"{len(self._targets)} when training began; make them all in __init__, or set it 0"
+            )
         count = int(self.n_averaged)
         decay = min(self.decay, (1 + count) / (10 + count)) if count else 0.0
         averaged: list[tuple[Tensor, Tensor]] = []
         copied: list[tuple[Tensor, Tensor]] = []
-        for pair in zip(self._targets, _tensors(self._sources), strict=True):
+        for pair in zip(self._targets, current, strict=True):
             (averaged if decay and pair[0].is_floating_point() else copied).append(pair)
         if averaged:
             torch._foreach_lerp_([old for old, _ in averaged], [new for _, new in averaged], 1 - decay)

@@ -44,9 +44,8 @@ binary_cross_entropy = masked(
 def cross_entropy(pred: Tensor, true: Tensor, weight: Tensor | None = None) -> Tensor:
     """Softmax cross entropy of logits [B, C] against class numbers [B], -1 for a missing one."""
     true = true.view(-1)
-    if true.numel() and bool((true < 0).all()):  # else 0 / 0
-        return 0.0 * pred.sum()
-    return F.cross_entropy(pred, true, weight=weight, ignore_index=-1)
+    loss = F.cross_entropy(pred, true, weight=weight, ignore_index=-1)
+    return torch.where((true >= 0).any(), loss, 0.0) if len(true) else loss  # without a label 0 / 0
 
 
 def subtoken_cross_entropy(pred: Tensor, true: Tensor) -> Tensor:
@@ -62,8 +61,9 @@ def weighted_cross_entropy(pred: Tensor, true: Tensor) -> Tensor:
     1]: the plain mean of the weighted terms.
     """
     if not true.is_floating_point():
-        counts = torch.bincount(true[true >= 0], minlength=pred.size(1)).to(pred.dtype)
-        return cross_entropy(pred, true, _class_weights(counts))
+        classes = true.view(-1)
+        counts = classes.new_zeros(pred.size(1)).index_add_(0, classes.clamp(min=0), (classes >= 0).long())
+        return cross_entropy(pred, true, _class_weights(counts.to(pred.dtype)))
     known = ~torch.isnan(true)
     share = torch.stack([((true <= 0.5) & known).sum(), ((true > 0.5) & known).sum()]).to(pred.dtype)
     weight = _class_weights(share)[(true > 0.5).long()]
@@ -74,7 +74,7 @@ def weighted_cross_entropy(pred: Tensor, true: Tensor) -> Tensor:
 def _class_weights(counts: Tensor) -> Tensor:
     """[C] numbers of labels to weights; a class without any weighs nothing, one that is alone weighs 1."""
     present = (counts > 0).to(counts.dtype)
-    return present if int(present.sum()) < 2 else present * (1 - counts / counts.sum())
+    return torch.where(present.sum() < 2, present, present * (1 - counts / counts.sum()))
 
 
 _REGRESSION = {"l1": l1, "mse": mse, "smoothl1": smooth_l1}
@@ -124,6 +124,6 @@ def _registered_loss(name: str, task_type: str) -> Loss:
                 f"model.loss_fun: the registered loss {name!r} gives {list(value.shape)} numbers; "
                 "it has to give one, such as their mean"
             )
-        return value
+        return value.reshape(())
 
     return loss

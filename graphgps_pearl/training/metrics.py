@@ -68,6 +68,8 @@ class EpochMetrics(Metric):
             pred, true = self._compact(pred, true)
         if self.task_type == "subtoken_prediction":
             pred, true = _words(pred), true.int()
+        if true.device.type == "cpu" and true.is_shared():  # of a worker: each keeps a file open
+            true = true.clone()
         self.preds.append(pred)
         self.trues.append(true)
         self.loss_sum += loss.detach().double() * labels

@@ -183,9 +183,13 @@ class Recorder(pl.Callback):
 
     @property
     def _loss_column(self) -> str:
-        losses = [column for column in self.columns if column.endswith("_loss")]
-        fitting = [column for column in losses if self.column.startswith(column.removesuffix("loss"))]
-        return max(fitting, key=len)  # not what is before the last "_": a custom metric may have one
+        return f"{self._split_of(self.column)}_loss"
+
+    def _split_of(self, column: str) -> str | None:
+        """The split whose value a column has; None: it is of training itself, such as the learning rate."""
+        splits = [name.removesuffix("_loss") for name in self.columns if name.endswith("_loss")]
+        # Not what is before the last "_": a custom metric may have one.
+        return max((s for s in splits if column.startswith(f"{s}_")), key=len, default=None)
 
     def _out_of_patience(self) -> bool:
         return 0 < self.patience <= self.stale
@@ -204,8 +208,8 @@ class Recorder(pl.Callback):
         tags = {}
         for column, value in self.last_row.items():
             if column != "epoch":
-                split, _, name = column.rpartition("_")
-                tags[f"{split}/{name}" if column not in self.columns[:5] else f"training/{column}"] = value
+                split = self._split_of(column)
+                tags[f"{split}/{column.removeprefix(f'{split}_')}" if split else f"training/{column}"] = value
         return tags
 
     def _write_targets(self, task: GraphTask, writes: bool) -> None:

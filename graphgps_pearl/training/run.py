@@ -158,6 +158,7 @@ def prepare(cfg: CfgNode) -> tuple[nn.Module, dict[str, int], data.DataBundle]:
         spec = bundle.spec
     if spec.dim_in is None or spec.dim_out is None:
         raise DataError(f"{spec.name}: the number of node features or of targets is not known")
+    torch.manual_seed(cfg.seed)  # again: a registered loader may have drawn numbers, or set a seed of its own
     network = networks.build(cfg, spec.dim_in, spec.dim_out)
     if cfg.pretrained.dir:
         start_from(network, cfg)

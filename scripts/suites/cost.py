@@ -91,7 +91,7 @@ def _joined(table: GraphTable, pyg: bool) -> Step:
     numbers = list(range(len(table)))
     if pyg:
         return lambda: [Batch.from_data_list([table[i] for i in numbers]) for _ in range(10)]
-    return lambda: [table.__getitems__(numbers) for _ in range(10)]
+    return lambda: [table.batch(numbers) for _ in range(10)]
 
 
 def _averaged(cfg: Any, batch: Batch, torchs: bool = False) -> Step:

@@ -108,3 +108,9 @@ def test_a_table_with_more_types_than_a_byte_holds_is_no_bound(cfg):
     check_graphs(cfg, graphs(x=torch.tensor([[299, 0], [1, 0], [2, 0]])), SPEC)
     with pytest.raises(DataError, match="column 0 of x is 300"):
         check_graphs(cfg, graphs(x=torch.tensor([[300, 0], [1, 0], [2, 0]])), SPEC)
+
+
+def test_graphs_whose_number_of_nodes_is_not_known(cfg) -> None:
+    table = GraphTable.from_graphs([Data(edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.zeros(1, 1))])
+    with pytest.raises(DataError, match=r"mine: its graphs have neither x nor num_nodes; set num_nodes"):
+        check_graphs(cfg, table, SPEC)

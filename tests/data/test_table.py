@@ -2,10 +2,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
 from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader as PyGDataLoader
 
-from graphgps_pearl.data.loader import Collate
 from graphgps_pearl.data.table import GraphTable
 from graphgps_pearl.errors import DataError
 
@@ -68,7 +67,18 @@ def _with_a_batch_of_its_own(graph: Data, i: int) -> None:
     graph.part_batch = torch.arange(graph.num_nodes) % 2
 
 
-CHANGES = [None, _with_counted_nodes, _without_features, _with_a_batch_of_its_own, Counting]
+def _with_a_mask_called_index(graph: Data, i: int) -> None:
+    graph.index_mask = torch.arange(graph.num_nodes) % 2 == 0
+
+
+CHANGES = [
+    None,
+    _with_counted_nodes,
+    _without_features,
+    _with_a_batch_of_its_own,
+    _with_a_mask_called_index,
+    Counting,
+]
 
 
 @pytest.mark.filterwarnings("ignore:Unable to accurately infer")
@@ -83,17 +93,17 @@ def test_batches_are_those_that_pyg_makes(change: Any) -> None:
     table = GraphTable.from_graphs(graphs)
     for some, numbers in ((table, [3, 1, -2, 1]), (table, [7]), (table.select([7, 2, 5, 0]), [3, -1, 0])):
         expected = Batch.from_data_list([some[i] for i in numbers])
-        (loaded,) = DataLoader(some, batch_sampler=[numbers], collate_fn=Collate())
-        for batch in (some.__getitems__(numbers), loaded):
-            assert_same_batch(batch, expected)
+        assert_same_batch(some.batch(numbers), expected)
+        (loaded,) = PyGDataLoader(some, batch_sampler=[numbers])
+        assert_same_batch(loaded, expected)
     with pytest.raises(IndexError):
-        table.__getitems__([0, 12])
+        table.batch([0, 12])
 
 
 def test_changing_a_batch_does_not_change_the_table() -> None:
     table = GraphTable.from_graphs(random_graphs(3))
     before = table[1].pe.clone()
-    table.__getitems__([1]).pe.mul_(5)
+    table.batch([1]).pe.mul_(5)
     assert torch.equal(table[1].pe, before)
 
 

@@ -143,6 +143,8 @@ def test_networks(name: str, prepared: bool) -> None:
         ("cross_entropy", "classification_binary"),
         ("cross_entropy", "classification_multilabel"),
         ("cross_entropy", "classification"),
+        ("weighted_cross_entropy", "classification"),
+        ("weighted_cross_entropy", "classification_binary"),
     ],
 )
 def test_losses_and_metrics(loss: str, task_type: str) -> None:
@@ -159,6 +161,7 @@ def test_losses_and_metrics(loss: str, task_type: str) -> None:
                 metrics, given = gpu.copy(metrics), (gpu.copy(pred), gpu.copy(true))
             error = make_loss(loss, task_type)(*given)
             metrics.update(*given, error)
+            assert gpu.waits.total() == 0
             values.append((float(error), metrics.compute()))
     assert values[1] == values[0]
 

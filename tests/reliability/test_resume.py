@@ -222,7 +222,12 @@ def test_a_signal_while_the_event_file_is_opened_leaves_no_thread(runs, monkeypa
 )
 def test_the_loss_of_the_split_that_selects_is_known_whatever_the_metric_is_called(tmp_path, column, loss):
     columns = recorder.metric_columns(("mae", "my_metric"), ("train", "val", "ood_val", "test"))
-    assert Recorder(RunFolder(tmp_path), columns, column, larger_is_better=True)._loss_column == loss
+    found = Recorder(RunFolder(tmp_path), columns, column, larger_is_better=True)
+    assert found._loss_column == loss
+    found.last_row = {column: 1.0, loss: 2.0, "grad_norm": 3.0}
+    split = loss.removesuffix("_loss")
+    tag = f"{split}/{column.removeprefix(f'{split}_')}"
+    assert found.scalars() == {tag: 1.0, f"{split}/loss": 2.0, "training/grad_norm": 3.0}
 
 
 def test_under_nohup_a_hangup_does_not_stop_the_run(runs, signal_at):

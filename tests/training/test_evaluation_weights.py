@@ -16,7 +16,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn.norm import BatchNorm
 
 from graphgps_pearl import config, data, encoders, networks
-from graphgps_pearl.errors import ConfigError
+from graphgps_pearl.errors import ConfigError, UserError
 from graphgps_pearl.inference.checkpoint import read_run
 from graphgps_pearl.pearl import BPEARL, RPEARL
 from graphgps_pearl.switches import use_kernels
@@ -137,6 +137,15 @@ def test_the_average_is_torchs() -> None:
     assert int(ours.n_averaged) == 6
     assert_equal(ours.state_dict(), theirs.state_dict())
     assert ours.module.first.weight is ours.module.second.weight
+
+
+def test_a_buffer_that_is_made_in_training_is_named() -> None:
+    network = nn.Linear(2, 2)
+    network.register_buffer("seen", None)
+    average = Average(network, 0.9)
+    network.seen = torch.zeros(1)
+    with pytest.raises(UserError, match=r"train.ema_decay: .* has 3 parameters and buffers, and had 2"):
+        average.update()
 
 
 def test_whole_numbers_are_copied_and_not_averaged() -> None:

@@ -38,6 +38,26 @@ def test_exclusive_classes():
     torch.testing.assert_close(loss(pred, true), F.cross_entropy(pred, true))
 
 
+@pytest.mark.parametrize("name", ["cross_entropy", "weighted_cross_entropy"])
+def test_classes_that_are_not_known_do_not_count(name):
+    torch.manual_seed(0)
+    pred, true = torch.randn(300, 4, requires_grad=True), torch.randint(3, (300,))
+    weight = None
+    if name == "weighted_cross_entropy":
+        counts = torch.bincount(true, minlength=4)
+        weight = (1 - counts / 300) * (counts > 0)
+    loss = make_loss(name, "classification")
+    expected = F.cross_entropy(pred, true, weight)
+    missing = torch.full((40,), -1)
+    torch.testing.assert_close(loss(torch.cat((pred, 9 * pred[:40])), torch.cat((true, missing))), expected)
+
+    nothing = loss(pred[:40], missing)
+    nothing.backward()
+    assert nothing.item() == 0 and (pred.grad == 0).all()
+    same = torch.ones(5, dtype=torch.long)
+    torch.testing.assert_close(loss(pred[:5], same), F.cross_entropy(pred[:5], same))
+
+
 def test_no_label_at_all_is_zero_and_finite():
     pred = torch.randn(3, 2, requires_grad=True)
     loss = make_loss("l1", "regression")(pred, torch.full((3, 2), torch.nan))
@@ -63,6 +83,8 @@ def test_a_registered_loss_gives_one_number(monkeypatch):
     pred, true = torch.tensor([[2.0], [4.0]]), torch.zeros(2, 1)
     monkeypatch.setitem(register.loss_dict, "test_loss", lambda pred, true: (pred - true).abs().mean())
     assert make_loss("test_loss", "regression")(pred, true) == 3
+    monkeypatch.setitem(register.loss_dict, "test_loss", lambda pred, true: (pred - true).abs().mean(0))
+    assert make_loss("test_loss", "regression")(pred, true).shape == ()
     for each in (lambda pred, true: (pred - true).abs(), lambda pred, true: ((pred - true).abs(), pred)):
         monkeypatch.setitem(register.loss_dict, "test_loss", each)
         with pytest.raises(ConfigError, match=r"'test_loss' gives \[2, 1\] numbers"):

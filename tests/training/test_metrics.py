@@ -36,6 +36,13 @@ def test_r2_of_targets_far_from_zero(mean) -> None:
     assert compute_metrics(pred, true, "regression")["r2"] == pytest.approx(expected, rel=1e-5)
 
 
+def test_targets_from_a_worker_are_not_kept_in_shared_memory() -> None:
+    """Each would keep a file open until the next epoch, and a process may have 1,024."""
+    metrics = EpochMetrics("regression")
+    metrics.update(torch.ones(3, 1), torch.zeros(3, 1).share_memory_(), torch.tensor(1.0))
+    assert not metrics.trues[0].is_shared() and metrics.compute()["mae"] == 1
+
+
 def test_missing_labels_are_left_out(regression):
     pred, true = regression
     holed = true.clone()

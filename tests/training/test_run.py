@@ -11,13 +11,14 @@ import torch
 from helpers.csv_runs import SETS, Train, trainer, write_table
 from helpers.small_runs import CONFIG as SMALL
 from lightning.pytorch.accelerators import CPUAccelerator
+from torch_geometric.data import Data
 
 from graphgps_pearl import cli, config, networks
 from graphgps_pearl.data import stages
 from graphgps_pearl.errors import ConfigError
 from graphgps_pearl.registry import register
 from graphgps_pearl.runs.folder import RunFolder
-from graphgps_pearl.training.run import run, trainer_device
+from graphgps_pearl.training.run import prepare, run, trainer_device
 
 
 @pytest.fixture
@@ -169,6 +170,26 @@ def test_the_dataset_is_named_first(words, key, more, tmp_path, monkeypatch) -> 
     cfg = config.parse(SMALL, [*words, *more])
     with pytest.raises(ConfigError, match=key):
         run(cfg, RunFolder(tmp_path / "0"))
+
+
+def test_first_weights_depend_on_the_seed_alone(monkeypatch) -> None:
+    """A loader that a user registers may set torch's seed, as that of docs/examples/own_dataset.py does."""
+    from torch_geometric.graphgym import register as graphgym
+
+    def loader(form: str, name: str, folder: str) -> list[Data]:
+        torch.manual_seed(7)
+        edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        return [Data(x=torch.ones(3, 1), edge_index=edges, y=torch.randn(1, 1)) for _ in range(10)]
+
+    register()
+    monkeypatch.setattr(graphgym, "loader_dict", {"mine": loader})
+    example = Path(__file__).parents[2] / "docs" / "examples" / "own_dataset.yaml"
+    weights = []
+    for seed in (0, 1, 0):
+        torch.manual_seed(seed + 5)
+        network, *_ = prepare(config.load(example, ["seed", seed]))
+        weights.append(torch.nn.utils.parameters_to_vector(network.parameters()))
+    assert torch.equal(weights[0], weights[2]) and not torch.equal(weights[0], weights[1])
 
 
 def test_layers_that_torch_cannot_compile_are_one_line(runs, capsys, monkeypatch) -> None:
