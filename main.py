@@ -1,4 +1,7 @@
-"""Train a graph transformer: ``python main.py --cfg configs/FILE.yaml [--repeat N] [KEY VALUE ...]``."""
+"""Train a graph transformer.
+
+python main.py --cfg configs/FILE.yaml [--repeat N] [--overwrite] [KEY VALUE ...]
+"""
 
 import sys
 

@@ -68,8 +68,8 @@ def document() -> str:
             parts.append(f"{title}\n\n{about}\n\n{_table(('key', 'default', 'allowed', 'meaning'), rows)}")
     rows_unused = [(f"`{key}`", _code(entry.default), entry.help) for key, entry in unused.items()]
     parts.append(
-        "## Accepted, not used\n\nKeys of GraphGym, GraphGPS and earlier versions that change nothing here, "
-        "and why. A log line names those that a file sets to something else.\n"
+        "## Accepted, not used\n\nKeys of GraphGym, GraphGPS and earlier versions that nothing in this "
+        "package reads, and why. A log line names those that a file sets to something else.\n"
     )
     return "\n".join([*parts, _table(("key", "default", "why"), rows_unused), _ADDING])
 

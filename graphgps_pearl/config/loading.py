@@ -68,7 +68,11 @@ def _beside(path: Path, raw: object, name: str) -> Path:
     """The file that ``base`` names: in the folder of ``path`` and nowhere else."""
     if not isinstance(raw, Scalar) or not raw.text or Path(raw.text).name != raw.text:
         raise ConfigError(f"{name}: base = {_shown(raw)}: expected the name of a file in the same folder")
-    return path.with_name(raw.text)
+    found = path.with_name(raw.text)
+    if not found.exists() and found.stem in names():
+        copied = f"graphgps-pearl configs {found.stem} --copy {raw.text}"
+        raise ConfigError(f"{name}: base = {raw.text}: no such file beside it; {copied} puts it there")
+    return found
 
 
 def parse(text: str, overrides: Iterable[object] = (), name: str = "config") -> CfgNode:

@@ -12,16 +12,17 @@ from graphgps_pearl.vocabulary import (
     GRAPH_HEADS,
     GRAPH_POOLINGS,
     LOCAL_LAYERS,
+    MESSAGE_PASSING,
     NETWORKS,
     NODE_HEADS,
 )
 
 _MODEL = {
-    "type": Key("gnn", f"Network: {', '.join(NETWORKS)}, or one registered with GraphGym."),
+    "type": Key("gnn", f"Network: {', '.join(NETWORKS)}, or one registered with GraphGym, such as gnn."),
     "loss_fun": Key(
         "cross_entropy",
-        "Loss: l1, mse, cross_entropy, weighted_cross_entropy, or a registered one; left out, mse for "
-        "regression.",
+        "Loss: l1, mse, smoothl1, cross_entropy, weighted_cross_entropy, or a registered one; left out, mse "
+        "for regression.",
     ),
     "edge_decoding": Key(
         "dot", "Edge tasks: how the vectors of two nodes become a logit.", choices=EDGE_DECODINGS
@@ -79,11 +80,16 @@ _GNN = {
         0, "Layers of the heads graph, node, edge and mlp_graph; less than 1 means 1.", min=0
     ),
     "layer_type": Key(
-        "generalconv", "Layer of custom_gnn: gineconv, gatedgcnconv, pna, or a registered one."
+        "generalconv",
+        f"Layer of custom_gnn: {', '.join(MESSAGE_PASSING)}, or a registered one; of gnn also "
+        "GraphGym's own.",
     ),
     "residual": Key(False, "Residual connections in custom_gnn."),
     "batchnorm": Key(True, "Batch norm in the linear layers before message passing."),
-    "act": Key("relu", "Activation: relu, gelu, elu, selu, prelu, or a registered one."),
+    "act": Key(
+        "relu",
+        "Activation: relu, gelu, elu, selu, prelu, swish, lrelu_01 (025, 03, 05), or a registered one.",
+    ),
     "dropout": Key(
         0.0,
         "Dropout of custom_gnn's layers, of the layers before message passing and of the head mlp_graph.",

@@ -123,7 +123,7 @@ def _gps_layers(cfg: CfgNode) -> Iterator[str]:
         yield (
             f"gt.layer_type = {gt.layer_type}: expected LOCAL+GLOBAL for model.type GPSModel, such as "
             f"{known[near[0]] if near else 'GINE+Transformer'}; local: {', '.join(LOCAL_LAYERS)}; "
-            f"global: {', '.join(GLOBAL_LAYERS)}"
+            f"global: {', '.join((*GLOBAL_LAYERS, BIASED))}"
         )
     if gt.layer_type == "None+None":
         yield "gt.layer_type = None+None: expected a local or a global part that is not None"

@@ -1,8 +1,9 @@
 """``RPEARL`` and ``BPEARL``: the encodings of :mod:`graphgps_pearl.pearl` for GraphGym.
 
 Each key of ``posenc_RPEARL`` and ``posenc_BPEARL`` is an argument of the module of that name, apart from
-those that say where the encoding enters; 0 stands for the arguments that may be None. Only ``edge_index`` and
-``batch`` are read, and nothing is precomputed.
+those that say where the encoding enters; 0 stands for the arguments that may be None. Of a batch
+``edge_index`` and ``batch`` are read, by R-PEARL also ``n_id``, which parts of one large graph have; weights
+of edges are not. Nothing is precomputed.
 
 B-PEARL's pairs may enter the network in two more ways: as a bias of the attention and on the edges. Both are
 projections that start at zero, so that training begins as without them.

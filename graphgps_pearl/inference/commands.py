@@ -248,7 +248,8 @@ def _load_any(path: str, overrides: tuple[str, ...], device: str | None) -> Mode
 
         return untrained(path, overrides, device)
     if overrides:
-        alike = f"; its config: graphgps-pearl configs {path} --copy" if path in shipped.names() else ""
+        copied = f"graphgps-pearl configs {path} --copy, then name {path}.yaml"
+        alike = f"; for the config of that name: {copied}" if path in shipped.names() else ""
         raise UserError(f"{path}: KEY VALUE goes with a config; a trained model is as it is{alike}")
     return _load(path, device)
 

@@ -21,7 +21,9 @@ from torch_geometric.data import Batch, Data
 from yacs.config import CfgNode
 
 from graphgps_pearl import encoders, networks
+from graphgps_pearl.config.schema import SCHEMA
 from graphgps_pearl.data import molecules
+from graphgps_pearl.encoders.table import DATA_ENCODERS
 from graphgps_pearl.inference.model import Model
 
 #: Drug-like stand-ins of 21 to 31 atoms, and a chain of eighteen residues for peptides.
@@ -104,7 +106,8 @@ def _encoders(model: Model, costs: Costs | None) -> list[str]:
     lines = []
     for name in cfg.dataset.node_encoder_name.split("+") if cfg.dataset.node_encoder else []:
         if name not in found:
-            lines.append(f"{name}: reads the nodes' features")
+            what = "reads the nodes' features" if name in DATA_ENCODERS else "an encoder of yours"
+            lines.append(f"{name}: {what}")
             continue
         count = sum(p.numel() for p in found[name].parameters() if p.requires_grad)
         spent = f", {1000 * costs.encoders[name]:.1f} ms of a forward pass" if costs else ""
@@ -112,20 +115,26 @@ def _encoders(model: Model, costs: Costs | None) -> list[str]:
         if name in _COSTS:
             lines.append(f"    cost {_COSTS[name]}")
         lines += textwrap.wrap(
-            _settings(cfg[f"posenc_{name}"]), 90, initial_indent="    ", subsequent_indent="    "
+            _settings(cfg[f"posenc_{name}"], f"posenc_{name}."),
+            90,
+            initial_indent="    ",
+            subsequent_indent="    ",
         )
     if cfg.dataset.edge_encoder:
         lines.append(f"{cfg.dataset.edge_encoder_name}: reads the edges' features")
     return lines or ["none"]
 
 
-def _settings(group: CfgNode, prefix: str = "") -> str:
+def _settings(group: CfgNode, at: str, prefix: str = "") -> str:
+    """The keys of the group at ``at`` that have an effect, with their values."""
     parts = []
     for key, value in group.items():
-        if key == "enable":
-            continue
-        parts.append(_settings(value, f"{key}.") if isinstance(value, CfgNode) else f"{prefix}{key} {value}")
-    return ", ".join(parts)
+        entry = SCHEMA.get(f"{at}{prefix}{key}")
+        if isinstance(value, CfgNode):
+            parts.append(_settings(value, at, f"{prefix}{key}."))
+        elif key != "enable" and (entry is None or entry.used):
+            parts.append(f"{prefix}{key} {value}")
+    return ", ".join(part for part in parts if part)
 
 
 def _layers(cfg: CfgNode, task: str) -> list[str]:

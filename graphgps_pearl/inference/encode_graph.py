@@ -118,7 +118,8 @@ def _untrained(words: Sequence[str]) -> RPEARL:
     from graphgps_pearl.encoders.pearl import RPEARLNodeEncoder
     from graphgps_pearl.pearl import RPEARL
 
-    keys = [word if i % 2 else f"posenc_RPEARL.{word}" for i, word in enumerate(words)]
+    group = "posenc_RPEARL."
+    keys = [word if i % 2 else group + word.removeprefix(group) for i, word in enumerate(words)]
     cfg = config.parse("seed: 0", keys, name="encode-graph")
     torch.manual_seed(cfg.seed)
     try:

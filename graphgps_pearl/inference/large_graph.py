@@ -9,8 +9,9 @@ Signals are a hash of (node, sample) and are made when they are read. The files 
 stays in memory, the rest on the disk. Several processes (torchrun) share the files, each computes its own
 nodes, and they meet after every layer; the result is the same to the last bit.
 
-Bytes, for N nodes, E directed edges, width F, c samples at a time, D columns: edges 4 E + 8 N, rows 8 c F N
-(two layers), sums 4 D N (8 or 12 D N for var, std, max). Time is linear in N + E, samples and layers.
+Bytes, for N nodes, E directed edges, width F, c samples at a time, D columns: edges 4 E + 12 N, rows 8 c F N
+(two layers), sums 4 D N (three times that for var and std, twice for max). Time is linear in N + E, samples
+and layers.
 """
 
 from __future__ import annotations
@@ -87,7 +88,10 @@ class LargeGraphEncoder:
         part: Part | None = None,
     ) -> None:
         if module.tap_norm is not None:
-            raise UserError("tap_moments: is not offered for large graphs; use an encoding without it")
+            raise UserError(
+                "tap_moments: is not offered for large graphs; use an encoding without it, such as "
+                "zinc-rpearl-paper's"
+            )
         if num_nodes < 0:
             raise UserError(f"{num_nodes} nodes: expected a whole number from 0 up; see --num-nodes")
         if num_nodes > np.iinfo(np.int32).max:

@@ -49,12 +49,18 @@ def load(path: str | Path, device: str | torch.device | None = None) -> Model:
 
 def untrained(path: str | Path, overrides: tuple[str, ...] = (), device: str | None = None) -> Model:
     """The model that a config describes, with the random weights it would start from."""
+    from graphgps_pearl.training.losses import make_loss
+    from graphgps_pearl.training.metrics import best_metric, custom_metrics
+
     cfg = config.load(path, overrides)
     spec = data.spec(cfg)
     if spec is None or spec.dim_in is None or spec.dim_out is None:
         raise DataError(
             f"{path}: the sizes of {cfg.dataset.name} are known only once it is read; train it first"
         )
+    make_loss(cfg.model.loss_fun, spec.task_type, spec.task)
+    custom = custom_metrics(cfg.custom_metrics)
+    best_metric(cfg.metric_best, cfg.metric_agg, spec.task_type, tuple(custom), spec.task)
     facts = ModelFacts(
         name=Path(path).stem,
         dataset=spec.name,

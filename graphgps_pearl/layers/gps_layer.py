@@ -160,7 +160,8 @@ class GPSLayer(nn.Module):
         super().__init__()
         if local is None and attention is None:
             raise ConfigError(
-                "gt.layer_type: None+None leaves nothing to a layer: name a local or a global model"
+                "gt.layer_type: None+None leaves nothing to a layer (local and attention are None): name a "
+                "local or a global model"
             )
         if attention is None and degree_scaler:
             raise ConfigError(

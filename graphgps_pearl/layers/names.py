@@ -18,7 +18,8 @@ def unknown(key: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for a name that is not in ``known``; ``key`` is the config key that gave it."""
     names = sorted(known, key=str.lower)
     by_lower = {candidate.lower(): candidate for candidate in names}
-    nearest = get_close_matches(str(name).lower(), by_lower, n=1)
+    word = str(name).lower()
+    nearest = get_close_matches(word, by_lower, n=1) or [long for long in by_lower if long.startswith(word)]
     hint = f"did you mean {by_lower[nearest[0]]!r}? " if nearest else ""
     return ConfigError(f"{key}: there is no {name!r}; {hint}Known: {', '.join(names)}")
 

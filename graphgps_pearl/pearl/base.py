@@ -100,7 +100,9 @@ def readout_has_bias(pool: str) -> bool:
 def check_taps(option: str, wanted: bool, num_taps: int) -> None:
     """Refuse an option that reads powers of the operator where there are none."""
     if wanted and num_taps < 2:
-        raise ValueError(f"{option} needs num_taps of at least 2, got {num_taps}: S^0 is 1 everywhere")
+        raise ValueError(
+            f"{option} needs num_taps of at least 2, got {num_taps}: the diagonal of S^0 is 1 for all nodes"
+        )
 
 
 def make_tap_norm(columns: int, norm: str) -> BatchNorm | NoNorm | None:

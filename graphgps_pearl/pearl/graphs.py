@@ -163,6 +163,10 @@ def _from_data(
             f"{type(data).__name__} has nodes and edges of several types: pass data.to_homogeneous()"
         )
     edges = getattr(data, "edge_index", None)
+    if edges is None and hasattr(data, "edge_index"):
+        raise ValueError(
+            f"this {type(data).__name__} has no edge_index; a graph without edges has one of shape [2, 0]"
+        )
     if not isinstance(edges, Tensor):
         raise ValueError(
             f"edge_index must be a tensor or a PyG Data, got {type(data).__name__}; "

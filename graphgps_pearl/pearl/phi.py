@@ -248,7 +248,7 @@ def build_phi(
 
     ``norm="graph"`` is for the generalised layer, as in the authors' code; the others have batch norm.
     ``end="linear"`` is theirs too: GIN layers end with the normalisation, the last one with its linear map,
-    which gives the ``out_dim`` columns, and there is no readout.
+    which gives the ``out_dim`` columns, and there is no readout. ``bias``: of the readout, or of that map.
     """
     check_name("end", end, PHI_ENDS)
     check_at_least(1, dim_pe=out_dim, hidden_dim=hidden_dim)
@@ -270,7 +270,8 @@ def build_phi(
         ends[:-1] = ["norm"] * (num_layers - 1)
     mlp = {"mlp_layers": mlp_layers, "mlp_hidden": hidden_dim if mlp_hidden is None else mlp_hidden}
     for (before, after), last in zip(pairwise(widths), ends, strict=True):
-        layers.append(GINLayer(before, after, **mlp, act=act, norm=inner, end=last, bias=bias))
+        own = bias or last != "linear"  # without a readout the last layer is it
+        layers.append(GINLayer(before, after, **mlp, act=act, norm=inner, end=last, bias=own))
     return Phi(layers, skip=skip, out_dim=None if end == "linear" else out_dim, bias=bias)
 
 

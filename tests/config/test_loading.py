@@ -237,6 +237,7 @@ def test_a_file_builds_on_the_one_beside_it(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("base: absent.yaml\n", r"absent.yaml: no such file"),
+        ("base: zinc-bpearl.yaml\n", r"top.yaml: base = zinc-bpearl.yaml: no such file beside it; .* --copy"),
         (
             "base: ../top.yaml\n",
             r"top.yaml: base = ../top.yaml: expected the name of a file in the same folder",

@@ -2,6 +2,7 @@
 
 import pytest
 from helpers.inference import CONFIGS, one_error
+from torch import nn
 
 from graphgps_pearl import cli
 from graphgps_pearl.errors import DataError
@@ -28,6 +29,17 @@ def test_describe_a_config_without_its_data(name, capsys):
     assert "untrained" in shown
     assert "of the budget of 500,000" in shown
     assert "2 molecules of" in shown
+    if name == "zinc-rpearl":
+        assert "pool mean+std" in shown and ", batch " not in shown  # a key without effect
+
+
+def test_an_encoder_of_a_user_is_called_one(monkeypatch, capsys):
+    from torch_geometric.graphgym.register import node_encoder_dict
+
+    monkeypatch.setitem(node_encoder_dict, "Mine", lambda width: nn.Identity())
+    words = ("--no-timing", "dataset.node_encoder_name", "Mine")
+    assert cli.main(["describe", str(CONFIGS / "zinc-none.yaml"), *words]) == 0
+    assert "Mine: an encoder of yours" in capsys.readouterr().out
 
 
 def test_describe_says_when_the_budget_is_exceeded(capsys):
@@ -36,6 +48,9 @@ def test_describe_says_when_the_budget_is_exceeded(capsys):
     assert "ABOVE THE BUDGET" in capsys.readouterr().out
     assert cli.main(["describe", str(CONFIGS / "quickstart.yaml"), "gt.layer", "3"]) == 2
     assert "gt.layers" in one_error(capsys)
+    for words in (("model.loss_fun", "L1"), ("metric_best", "MAE")):  # as train refuses them
+        assert cli.main(["describe", str(CONFIGS / "quickstart.yaml"), "--no-timing", *words]) == 2
+        assert words[0] in one_error(capsys)
 
 
 CODE2 = """

@@ -86,7 +86,8 @@ def test_the_command_counts_edges_in_both_directions(edges: np.ndarray, tmp_path
     np.save(tmp_path / "edges.npy", once.T.astype(np.int32))
     words = ["dim_pe", "5", "num_samples", "4", "hidden_dim", "4", "num_layers", "2", "norm", "layer"]
     out = tmp_path / "out.npy"
-    assert main(["encode-graph", str(tmp_path / "edges.npy"), "-o", str(out), "--undirected", *words]) == 0
+    given = ["posenc_RPEARL.dim_pe", *words[1:]]  # with the name of the group or without it
+    assert main(["encode-graph", str(tmp_path / "edges.npy"), "-o", str(out), "--undirected", *given]) == 0
     torch.manual_seed(0)
     from graphgps_pearl import config
     from graphgps_pearl.encoders.pearl import RPEARLNodeEncoder

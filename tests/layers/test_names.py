@@ -25,6 +25,8 @@ from graphgps_pearl.layers import (
             lambda: build_gps_layer(8, "Zebra", "None"),
             "gt.layer_type: there is no 'Zebra'; Known: CustomGatedGCN,",
         ),
+        (lambda: build_gps_layer(8, "Gate", "None"), "did you mean 'GAT'"),
+        (lambda: build_gps_layer(8, "Custom", "None"), "did you mean 'CustomGatedGCN'"),
         (lambda: build_gps_layer(8, "None", "None"), "None+None leaves nothing"),
         (lambda: build_gps_layer(8, "GINE", "None"), "dataset.edge_encoder: GINE reads edge features"),
         (

@@ -96,6 +96,15 @@ def test_linear_maps_before_a_batch_norm_have_no_bias() -> None:
         assert sum("bias" in name for name in names) == expected  # a tap layer, two GIN layers of two maps
 
 
+def test_only_the_readout_of_a_variance_lacks_its_bias() -> None:
+    """The variance over the samples ignores a constant, but an activation in between does not."""
+    phi = RPEARL(4, 8, 2, pool="var", norm="none").phi
+    assert all(linear.bias is not None for layer in phi.layers[1:] for linear in layer.linears)
+    assert phi.readout.bias is None
+    last = RPEARL(4, 8, 2, pool="var", norm="none", end="linear").phi.layers[-1].linears
+    assert last[0].bias is not None and last[-1].bias is None
+
+
 def test_epsilon_starts_at_zero() -> None:
     assert all(float(layer.eps.detach()) == 0 for layer in BPEARL(**SMALL).phi.layers[1:])
 

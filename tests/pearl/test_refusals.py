@@ -28,7 +28,10 @@ SMALL: dict[str, Any] = {"dim_pe": 5, "hidden_dim": 6, "num_layers": 2}
         ({"edge_index": torch.zeros(2, 4)}, "edge_index must hold integers"),
         ({"edge_index": EDGES, "num_nodes": 3}, "but there are 3 nodes"),
         ({"edge_index": torch.tensor([[0], [-1]]), "num_nodes": 3}, "names nodes -1 to 0"),
-        ({"edge_index": Data(), "num_nodes": 3}, "a tensor or a PyG Data, got Data; pass data.edge_index"),
+        (
+            {"edge_index": Data(), "num_nodes": 3},
+            r"this Data has no edge_index; .* has one of shape \[2, 0\]",
+        ),
         ({"edge_index": None, "num_nodes": 3}, "a tensor or a PyG Data, got NoneType; pass data.edge_index"),
         (
             {"edge_index": torch.tensor([[0], [5]]), "batch": torch.zeros(3, dtype=torch.long)},
