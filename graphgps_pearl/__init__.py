@@ -44,10 +44,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 def load(path: str | Path, device: str | None = None) -> Model:
     """A trained model, ready for ``predict(["CCO"])``; see :mod:`graphgps_pearl.inference.loading`."""
     with named_extras():
