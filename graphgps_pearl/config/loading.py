@@ -182,10 +182,21 @@ def _finish(cfg: CfgNode, settings: list[Setting], layers: dict[str, int], name:
     ignored = [key for key in unused(cfg) if any(setting.key == key for setting in settings)]
     if ignored:
         notes.append(f"accepted, but not used here: {', '.join(ignored)}")
+    idle = [s.key for s in settings if s.where == COMMAND_LINE and _of_an_absent_encoding(cfg, s.key)]
+    if idle:
+        notes.append(
+            f"without effect, as dataset.node_encoder_name names no such encoding: {', '.join(idle)}"
+        )
     for note in notes:
         say_once(f"{name}: {note}")
     cfg.freeze()
     return cfg
+
+
+def _of_an_absent_encoding(cfg: CfgNode, key: str) -> bool:
+    group, _, name = key.partition(".")
+    encoding = group.startswith("posenc_") and cfg.dataset.node_encoder
+    return encoding and name != "enable" and not cfg[group].get("enable", True)
 
 
 @lru_cache(maxsize=1000)

@@ -41,6 +41,15 @@ def test_what_is_not_used_is_said_once(caplog) -> None:
     assert config.unused(cfg) == ["gnn.agg", "gnn.self_msg"]
 
 
+def test_keys_of_an_encoding_that_is_not_named_are_said_to_have_no_effect(caplog) -> None:
+    words = ["posenc_RPEARL.num_samples", "5", "posenc_RWSE.dim_pe", "20", "posenc_LapPE.enable", "False"]
+    with caplog.at_level(logging.INFO, "graphgps_pearl"):
+        config.parse(ZINC_RWSE, words, name="mine.yaml")
+    assert "mine.yaml: without effect, as dataset.node_encoder_name names no such encoding: " + words[0] in [
+        record.getMessage() for record in caplog.records
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "used"),
     [
