@@ -34,17 +34,14 @@ class Collate:
         return batch
 
 
-class _InBatches(Sequence[Data]):
+@dataclass(frozen=True)
+class _InBatches:
     """A table whose graphs torch's loader gets as whole batches."""
 
-    def __init__(self, table: GraphTable) -> None:
-        self.table = table
+    table: GraphTable
 
     def __len__(self) -> int:
         return len(self.table)
-
-    def __getitem__(self, i: Any) -> Any:
-        return self.table[i]
 
     def __getitems__(self, numbers: Sequence[int]) -> Batch:
         return self.table.batch(numbers)

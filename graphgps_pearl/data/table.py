@@ -194,8 +194,9 @@ class GraphTable(Sequence[Data]):
                 continue
             batch[key], counts = column.joined(graphs), column.counts(graphs)
             parts[key] = cumsum(counts)
-            offsets[key] = cumsum(sizes[:-1]) if _numbers_nodes(key) else torch.zeros_like(sizes)
+            offsets[key] = torch.zeros_like(sizes)
             if _numbers_nodes(key):
+                offsets[key] = cumsum(sizes[:-1])
                 shape = [-1 if i == column.dim else 1 for i in range(batch[key].dim())]
                 batch[key] += offsets[key].repeat_interleave(counts).view(shape)
         batch.batch = torch.arange(len(graphs)).repeat_interleave(sizes)
@@ -207,14 +208,11 @@ class GraphTable(Sequence[Data]):
         """Whether PyG has its usual rules for all attributes, and reads the number of nodes where we do."""
         usual = (self.graph_class.__inc__, self.graph_class.__cat_dim__) == (Data.__inc__, Data.__cat_dim__)
         counted = not {"num_nodes", "x"}.isdisjoint(self._columns)
-        return (
-            usual
-            and counted
-            and not any(
-                "batch" in key or key == "ptr" or (_numbers_nodes(key) and column.dtype == torch.bool)
-                for key, column in self._columns.items()
-            )
+        special = any(
+            "batch" in key or key == "ptr" or (_numbers_nodes(key) and column.dtype == torch.bool)
+            for key, column in self._columns.items()
         )
+        return usual and counted and not special
 
     def __repr__(self) -> str:
         return f"GraphTable({len(self)} graphs: {', '.join(sorted(self._columns))})"

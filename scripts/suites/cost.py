@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch_geometric.data import Batch
 
@@ -97,18 +97,22 @@ def _joined(table: GraphTable, pyg: bool) -> Step:
 def _averaged(cfg: Any, batch: Batch, torchs: bool = False) -> Step:
     """Ten updates of the averaged weights."""
     network = networks.build(cfg, batch.x.size(1), batch.y.size(1))
-
-    def step(old: Any, new: Any, count: Any) -> None:
-        get_ema_multi_avg_fn(0.999 if old[0].is_floating_point() else 0.0)(old, new, count)
-
-    plain = AveragedModel(network, multi_avg_fn=step, use_buffers=True)
-    update = partial(plain.update_parameters, network) if torchs else Average(network, 0.999).update
+    update = (
+        partial(_by_torch(network).update_parameters, network) if torchs else Average(network, 0.999).update
+    )
 
     def run() -> None:
         for _ in range(10):
             update()
 
     return run
+
+
+def _by_torch(network: nn.Module) -> AveragedModel:
+    def step(old: Any, new: Any, count: Any) -> None:
+        get_ema_multi_avg_fn(0.999 if old[0].is_floating_point() else 0.0)(old, new, count)
+
+    return AveragedModel(network, multi_avg_fn=step, use_buffers=True)
 
 
 def _in_new_buffers(make: Callable[[], Step]) -> Step:
